@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::press;
+use super::key_event;
 
 /// Index of the chosen row, and of the first visible row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Choice {
     /// Moves by a key; returns false for a key that does not move.
     pub fn moves(&mut self, key: KeyEvent, count: usize, seen: usize) -> bool {
         let page = seen.max(1);
-        let control = press::with_control(key);
+        let control = key_event::with_control(key);
         // With these modifiers the keys have other meanings.
         let held = KeyModifiers::CONTROL | KeyModifiers::ALT;
         let to = match key.code {

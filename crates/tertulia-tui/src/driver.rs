@@ -2,74 +2,74 @@
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 
+use super::event_queue::EventQueue;
+use super::live::{LiveCommand, LiveEvent, Ticket};
 use super::local::LocalSession;
-use super::mailbox::Mailbox;
-use super::news::{News, Order, Ticket};
 use super::remote::Remote;
 
 /// The running session.
 #[derive(Debug)]
 pub enum Driver {
     /// In this process, on a thread beside the TUI.
-    Here(LocalSession),
+    Local(LocalSession),
     /// On a server: the session continues without the TUI.
-    There(Remote),
+    Remote(Remote),
 }
 
 impl Driver {
-    /// Returns the mailbox of events.
-    pub fn news(&self) -> &Mailbox<News> {
+    /// Returns the queue of events.
+    pub fn events(&self) -> &EventQueue<LiveEvent> {
         match self {
-            Driver::Here(session) => session.news(),
-            Driver::There(remote) => remote.news(),
+            Driver::Local(session) => session.events(),
+            Driver::Remote(remote) => remote.events(),
         }
     }
 
     /// Sends a command.
-    pub fn order(&self, order: Order) {
+    pub fn command(&self, command: LiveCommand) {
         match self {
-            Driver::Here(session) => session.order(order),
-            Driver::There(remote) => remote.order(order),
+            Driver::Local(session) => session.command(command),
+            Driver::Remote(remote) => remote.command(command),
         }
     }
 
     /// Cancels the running answer.
     pub fn cancel(&self) {
         match self {
-            Driver::Here(session) => session.cancel(),
-            Driver::There(remote) => remote.cancel(),
+            Driver::Local(session) => session.cancel(),
+            Driver::Remote(remote) => remote.cancel(),
         }
     }
 
     /// Ends the session or detaches from it without waiting.
-    pub fn insist(&self) {
+    pub fn abort(&self) {
         match self {
-            Driver::Here(session) => session.insist(),
-            Driver::There(remote) => remote.order(Order::Leave),
+            Driver::Local(session) => session.abort(),
+            Driver::Remote(remote) => remote.command(LiveCommand::Leave),
         }
     }
 
     /// Answers a permission question, if it is still the open one.
     pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
         match self {
-            Driver::Here(session) => session.answer(ticket, verdict),
-            Driver::There(remote) => remote.answer(ticket, verdict),
+            Driver::Local(session) => session.answer(ticket, verdict),
+            Driver::Remote(remote) => remote.answer(ticket, verdict),
         }
     }
 
     /// Changes the tool permissions, also while an agent answers.
     pub fn permit(&self, change: PermissionChange) {
         match self {
-            Driver::Here(session) => session.permit(&change),
-            Driver::There(remote) => remote.permit(change),
+            Driver::Local(session) => session.permit(&change),
+            Driver::Remote(remote) => remote.permit(change),
         }
     }
 
     /// Waits until its threads in this process have ended.
     pub fn join(self) {
         match self {
-            Driver::Here(session) => session.join(),
-            Driver::There(remote) => remote.join(),
+            Driver::Local(session) => session.join(),
+            Driver::Remote(remote) => remote.join(),
         }
     }
 }

@@ -8,7 +8,7 @@ use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, TeamSpec};
 
-use super::news::{News, Order, Ticket};
+use super::live::{LiveCommand, LiveEvent, Ticket};
 use super::store_service::{Answer, Request};
 
 /// Input of the event loop.
@@ -23,7 +23,7 @@ pub enum Event {
     /// The terminal was resized.
     Resize(Size),
     /// Event of the live session.
-    News(News),
+    Live(LiveEvent),
     /// Answer of the store service.
     Answer(Box<Answer>),
     /// Text from the external editor, or the reason for its failure.
@@ -39,12 +39,12 @@ pub enum Event {
 /// Side effect that `update` requests.
 #[derive(Debug)]
 pub enum Effect {
-    /// Sends an order to the session.
-    Order(Order),
+    /// Sends a command to the session.
+    Command(LiveCommand),
     /// Cancels the current turn.
     Cancel,
     /// Drops the session without waiting for the current turn.
-    Insist,
+    Abort,
     /// Answers a tool permission request.
     Verdict(Ticket, Verdict),
     /// Changes the tool permissions, also during a turn.
@@ -77,7 +77,7 @@ pub enum Next {
         /// Model to use instead of the session's model.
         model: Option<String>,
         /// Team to use instead of the team recorded in the session.
-        team: Option<Reseated>,
+        team: Option<TeamOverride>,
     },
     /// Starts a chat session.
     New {
@@ -116,7 +116,7 @@ impl Next {
             at: None,
             draft: None,
             model: None,
-            team: file.map(Reseated::new),
+            team: file.map(TeamOverride::new),
         }
     }
 
@@ -150,17 +150,17 @@ impl Next {
 
 /// Team that resumes a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reseated {
+pub struct TeamOverride {
     /// Path or name of the team file.
     pub config: String,
     /// Earlier speakers that members take over, each as `old=new`.
     pub map: Vec<String>,
 }
 
-impl Reseated {
+impl TeamOverride {
     /// Uses a team file without mapping speakers.
-    pub fn new(config: String) -> Reseated {
-        Reseated {
+    pub fn new(config: String) -> TeamOverride {
+        TeamOverride {
             config,
             map: Vec::new(),
         }

@@ -109,9 +109,9 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
     fn state(&self, source: &mut Source, store_service: &StoreService, arrival: Arrival) -> State {
         let size = self.screen.size().unwrap_or(Size::new(80, 24));
         let history = store_service.history();
-        let scene = source.scene();
-        let picks = source.picks() && scene.restored.is_none() && arrival.is_first();
-        let mut state = State::new(scene, history, size, self.options.theme);
+        let info = source.info();
+        let picks = source.picks() && info.restored.is_none() && arrival.is_first();
+        let mut state = State::new(info, history, size, self.options.theme);
         let zone = store_service.zone();
         let today = store_service.now().to_zoned(zone.clone()).date();
         state.transcript.clock(zone, today);
@@ -151,52 +151,52 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
     ) -> TuiResult<State> {
         let engine = source.drive()?;
         let (answered, mut answers) = mpsc::unbounded_channel::<Answer>();
-        let desk = Desk {
+        let store = StoreClient {
             store_service,
             answered,
             writing: RefCell::default(),
         };
         let mut drawn: Option<Instant> = None;
-        let mut picture = Picture::Urgent;
+        let mut frame = FrameState::Urgent;
         while !state.is_over() {
-            let now = desk.now();
-            let is_due = match picture {
-                Picture::Urgent => true,
-                Picture::Stale => drawn.is_none_or(|drawn| now.tick - drawn >= FRAME),
-                Picture::Fresh => false,
+            let now = store.now();
+            let is_due = match frame {
+                FrameState::Urgent => true,
+                FrameState::Stale => drawn.is_none_or(|drawn| now.tick - drawn >= FRAME),
+                FrameState::Fresh => false,
             };
             if is_due {
-                self.draw(&mut state, &engine, &desk, now);
+                self.draw(&mut state, &engine, &store, now);
                 drawn = Some(now.tick);
-                picture = Picture::Fresh;
+                frame = FrameState::Fresh;
             }
-            let due = match (picture, drawn) {
-                (Picture::Stale, Some(drawn)) => drawn + FRAME,
+            let due = match (frame, drawn) {
+                (FrameState::Stale, Some(drawn)) => drawn + FRAME,
                 _ => state.due(now).map_or(now.tick + REST, |due| now.tick + due),
             };
             let happened = tokio::select! {
                 biased;
                 input = next_input(&mut self.events) => with_more(input),
                 number = (self.signals)() => vec![Event::Signal(number)],
-                news = engine.news().take() => news.into_iter().map(Event::News).collect(),
+                events = engine.events().take() => events.into_iter().map(Event::Live).collect(),
                 answer = answers.recv() => {
                     answer.map(|answer| Event::Answer(Box::new(answer))).into_iter().collect()
                 }
                 () = tokio::time::sleep_until(due.into()) => vec![Event::Tick],
             };
             for event in happened {
-                picture = picture.after(&event);
-                let now = desk.now();
+                frame = frame.after(&event);
+                let now = store.now();
                 let effects = update(&mut state, event, now);
-                self.perform(effects, &mut state, &engine, &desk).await;
+                self.perform(effects, &mut state, &engine, &store).await;
             }
         }
         engine.join();
-        desk.finish_writing().await;
+        store.finish_writing().await;
         Ok(state)
     }
 
-    fn draw(&mut self, state: &mut State, engine: &Driver, desk: &Desk, now: Now) {
+    fn draw(&mut self, state: &mut State, engine: &Driver, store: &StoreClient, now: Now) {
         // A terminal that is gone has no size; drawing reports that below.
         if let Ok(size) = self.screen.size()
             && size != state.size
@@ -204,26 +204,26 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             update(state, Event::Resize(size), now);
         }
         let effects = arrange(state, now);
-        self.perform_plain(effects, engine, desk);
+        self.perform_plain(effects, engine, store);
         let drawn = self
             .screen
             .draw(|buffer| screen::draw(state, now.at, buffer));
         if drawn.is_err() {
             let effects = update(state, Event::Unplugged, now);
-            self.perform_plain(effects, engine, desk);
+            self.perform_plain(effects, engine, store);
         }
     }
 
     /// Performs the effects that do not need the terminal.
-    fn perform_plain(&mut self, effects: Vec<Effect>, engine: &Driver, desk: &Desk) {
+    fn perform_plain(&mut self, effects: Vec<Effect>, engine: &Driver, store: &StoreClient) {
         for effect in effects {
             match effect {
-                Effect::Order(order) => engine.order(order),
+                Effect::Command(command) => engine.command(command),
                 Effect::Cancel => engine.cancel(),
-                Effect::Insist => engine.insist(),
+                Effect::Abort => engine.abort(),
                 Effect::Verdict(ticket, verdict) => engine.answer(ticket, verdict),
                 Effect::Permit(change) => engine.permit(change),
-                Effect::Ask(request) => desk.ask(*request),
+                Effect::Ask(request) => store.ask(*request),
                 _ => {}
             }
         }
@@ -234,7 +234,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
         effects: Vec<Effect>,
         state: &mut State,
         engine: &Driver,
-        desk: &Desk,
+        store: &StoreClient,
     ) {
         for effect in effects {
             let trouble = match effect {
@@ -252,18 +252,18 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
                         Ok(edited) => Event::Edited(edited),
                         Err(error) => Event::Edited(Err(error.to_string())),
                     };
-                    let more = update(state, event, desk.now());
-                    self.perform_plain(more, engine, desk);
+                    let more = update(state, event, store.now());
+                    self.perform_plain(more, engine, store);
                     Ok(())
                 }
                 other => {
-                    self.perform_plain(vec![other], engine, desk);
+                    self.perform_plain(vec![other], engine, store);
                     Ok(())
                 }
             };
             if let Err(error) = trouble {
                 let words = format!("the terminal did not take it: {error}");
-                state.toasts.push(Tone::Warning, &words, desk.now().at);
+                state.toasts.push(Tone::Warning, &words, store.now().at);
             }
         }
     }
@@ -278,14 +278,14 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
 }
 
 /// Sends requests to the store service and its answers to the event loop.
-struct Desk {
+struct StoreClient {
     store_service: StoreService,
     answered: mpsc::UnboundedSender<Answer>,
     /// Requests that write a file and are not finished yet.
     writing: RefCell<Vec<tokio::task::JoinHandle<()>>>,
 }
 
-impl Desk {
+impl StoreClient {
     fn now(&self) -> Now {
         Now {
             at: self.store_service.now(),
@@ -384,7 +384,7 @@ impl Arrival {
 
 /// Whether the drawn frame matches the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Picture {
+enum FrameState {
     /// The frame matches the state.
     Fresh,
     /// The frame is outdated: redraw when the next frame is due.
@@ -393,11 +393,11 @@ enum Picture {
     Urgent,
 }
 
-impl Picture {
-    fn after(self, event: &Event) -> Picture {
+impl FrameState {
+    fn after(self, event: &Event) -> FrameState {
         let needed = match event {
-            Event::Key(_) | Event::Paste(_) | Event::Mouse(_) => Picture::Urgent,
-            _ => Picture::Stale,
+            Event::Key(_) | Event::Paste(_) | Event::Mouse(_) => FrameState::Urgent,
+            _ => FrameState::Stale,
         };
         self.max(needed)
     }

@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use super::choice::Scroll;
+use super::key_event;
 use super::overlay::{Overlay, Reaction};
-use super::press;
 use super::view;
 use super::view::brush::Look;
 use crate::text::{fold, width};
@@ -77,11 +77,11 @@ impl Overlay for Help {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         let closes = matches!(key.code, KeyCode::Enter | KeyCode::F(1));
-        if closes || press::leaves(key) || press::answer(key) == Some('q') {
+        if closes || key_event::leaves(key) || key_event::answer(key) == Some('q') {
             return Reaction::Close;
         }
         let seen = usize::from(self.size.height.saturating_sub(OTHER_LINES));
@@ -126,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::stage::{any_key, any_size, key, look, noon, screen};
+    use crate::test_support::{any_key, any_size, key, look, noon, screen};
     use crate::view;
 
     fn some() -> Help {

@@ -14,15 +14,15 @@ use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::mailbox::Mailbox;
-use super::news::{News, Order, Ticket};
+use super::event_queue::EventQueue;
+use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::{TuiError, TuiResult};
 
 /// Time that background tasks get to end when a session closes.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// An order, and what stops it.
-type Given = (Order, CancellationToken);
+/// A command, and what cancels it.
+type Given = (LiveCommand, CancellationToken);
 
 /// Where the answer to the last permission request goes, and its ticket.
 type Question = Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>;
@@ -30,9 +30,9 @@ type Question = Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>;
 /// A session in this process.
 #[derive(Debug)]
 pub struct LocalSession {
-    orders: mpsc::UnboundedSender<Given>,
-    news: Mailbox<News>,
-    /// Stops the running order.
+    commands: mpsc::UnboundedSender<Given>,
+    events: EventQueue<LiveEvent>,
+    /// Cancels the running command.
     cancel: Mutex<CancellationToken>,
     controls: Controls,
     question: Question,
@@ -42,8 +42,8 @@ pub struct LocalSession {
 
 impl LocalSession {
     /// Opens a session on a thread of its own.
-    pub fn start(setup: Setup, news: Mailbox<News>) -> TuiResult<LocalSession> {
-        let (orders, mut taken) = mpsc::unbounded_channel();
+    pub fn start(setup: Setup, events: EventQueue<LiveEvent>) -> TuiResult<LocalSession> {
+        let (commands, mut taken) = mpsc::unbounded_channel();
         let failed = |error| TuiError::failed("cannot start the session", &error);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -52,9 +52,9 @@ impl LocalSession {
         let permissions = setup.options.rules.clone();
         let (controls, question) = (Controls::default(), Question::default());
         let state = permissions.state();
-        news.post(News::Session(SessionEvent::Permissions { state }));
+        events.push(LiveEvent::Session(SessionEvent::Permissions { state }));
         let mut screen = ScreenObserver {
-            news: news.clone(),
+            events: events.clone(),
             question: question.clone(),
             ticket: 0,
         };
@@ -69,8 +69,8 @@ impl LocalSession {
             })
             .map_err(failed)?;
         Ok(LocalSession {
-            orders,
-            news,
+            commands,
+            events,
             cancel: Mutex::default(),
             controls,
             question,
@@ -80,20 +80,20 @@ impl LocalSession {
     }
 
     /// What happened.
-    pub fn news(&self) -> &Mailbox<News> {
-        &self.news
+    pub fn events(&self) -> &EventQueue<LiveEvent> {
+        &self.events
     }
 
-    /// Gives an order.
-    pub fn order(&self, order: Order) {
-        // A new order is not stopped by what stopped the one before, and can be stopped before it
-        // has begun. Leaving may still have to stop the running one.
+    /// Sends a command.
+    pub fn command(&self, command: LiveCommand) {
+        // A new command is not cancelled by what cancelled the one before, and can be cancelled before
+        // it has begun. Leaving may still have to cancel the running one.
         let cancel = CancellationToken::new();
-        if order != Order::Leave {
+        if command != LiveCommand::Leave {
             *locked(&self.cancel) = cancel.clone();
         }
         // A session that is gone has said so.
-        let _ = self.orders.send((order, cancel));
+        let _ = self.commands.send((command, cancel));
     }
 
     /// Stops the running turn.
@@ -102,7 +102,7 @@ impl LocalSession {
     }
 
     /// Drops the running turn without waiting. What was on the screen is in the draft.
-    pub fn insist(&self) {
+    pub fn abort(&self) {
         self.controls.insist.cancel();
     }
 
@@ -120,11 +120,11 @@ impl LocalSession {
     pub fn permit(&self, change: &PermissionChange) {
         self.permissions.change(change);
         let state = self.permissions.state();
-        self.news
-            .post(News::Session(SessionEvent::Permissions { state }));
+        self.events
+            .push(LiveEvent::Session(SessionEvent::Permissions { state }));
     }
 
-    /// Waits for the thread to end, after [`News::Gone`].
+    /// Waits for the thread to end, after [`LiveEvent::Gone`].
     pub fn join(mut self) {
         if let Some(thread) = self.thread.take() {
             // A panic on it was told when it happened.
@@ -139,7 +139,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Passes events of a session on to the screen.
 struct ScreenObserver {
-    news: Mailbox<News>,
+    events: EventQueue<LiveEvent>,
     question: Question,
     /// Number of permission requests so far.
     ticket: Ticket,
@@ -147,7 +147,7 @@ struct ScreenObserver {
 
 impl ScreenObserver {
     fn event(&self, event: SessionEvent) {
-        self.news.post(News::Session(event));
+        self.events.push(LiveEvent::Session(event));
     }
 }
 
@@ -157,9 +157,10 @@ impl Observer for ScreenObserver {
     fn publish(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::NotOpened { error } => {
-                self.news.post(News::NotOpened(Box::new(error.into())));
+                self.events
+                    .push(LiveEvent::NotOpened(Box::new(error.into())));
             }
-            SessionEvent::Gone { farewell } => self.news.post(News::Gone(farewell)),
+            SessionEvent::Gone { farewell } => self.events.push(LiveEvent::Gone(farewell)),
             SessionEvent::Notice { tone, text, error } => {
                 // On the screen, commands take the place of flags.
                 let text =
@@ -175,7 +176,8 @@ impl Observer for ScreenObserver {
         self.ticket += 1;
         *locked(&self.question) = Some((self.ticket, answer));
         let request = Box::new(request.clone());
-        self.news.post(News::Permission(self.ticket, request));
+        self.events
+            .push(LiveEvent::Permission(self.ticket, request));
         Some(verdict)
     }
 
@@ -185,12 +187,12 @@ impl Observer for ScreenObserver {
 
     fn opened(&mut self, _: Permissions) {}
 
-    fn take(&mut self, (order, cancel): Given) -> Step {
-        let command = match order {
-            Order::Say(text) => SessionCommand::Say(text),
-            Order::As(name) => SessionCommand::As(name),
-            Order::Compact => SessionCommand::Compact,
-            Order::Leave | Order::End => return Step::Close,
+    fn take(&mut self, (command, cancel): Given) -> Step {
+        let command = match command {
+            LiveCommand::Say(text) => SessionCommand::Say(text),
+            LiveCommand::As(name) => SessionCommand::As(name),
+            LiveCommand::Compact => SessionCommand::Compact,
+            LiveCommand::Leave | LiveCommand::End => return Step::Close,
         };
         Step::Execute(command, cancel)
     }
@@ -213,8 +215,8 @@ impl Observer for ScreenObserver {
 
     fn crashed(&mut self, error: &ErrorBody) {
         let error = TuiError::from(error.clone());
-        self.news.post(News::NotOpened(Box::new(error)));
-        self.news.post(News::Gone(SessionEnd::default()));
+        self.events.push(LiveEvent::NotOpened(Box::new(error)));
+        self.events.push(LiveEvent::Gone(SessionEnd::default()));
     }
 }
 
@@ -227,16 +229,16 @@ mod tests {
     use super::*;
 
     fn session() -> (LocalSession, ScreenObserver, mpsc::UnboundedReceiver<Given>) {
-        let (orders, taken) = mpsc::unbounded_channel();
-        let (news, question) = (Mailbox::default(), Question::default());
+        let (commands, taken) = mpsc::unbounded_channel();
+        let (events, question) = (EventQueue::default(), Question::default());
         let observer = ScreenObserver {
-            news: news.clone(),
+            events: events.clone(),
             question: question.clone(),
             ticket: 0,
         };
         let session = LocalSession {
-            orders,
-            news,
+            commands,
+            events,
             cancel: Mutex::default(),
             controls: Controls::default(),
             question,
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_answer_reaches_only_what_it_was_given_to() {
-        let (session, mut observer, _orders) = session();
+        let (session, mut observer, _commands) = session();
         // The first request is not waited for any more.
         drop(observer.ask(&request()));
         let mut second = observer.ask(&request()).unwrap();
@@ -273,19 +275,19 @@ mod tests {
 
     #[test]
     fn what_has_not_begun_can_be_stopped() {
-        let (session, _observer, mut orders) = session();
-        let mut given = |order| {
-            session.order(order);
-            orders.try_recv().unwrap().1
+        let (session, _observer, mut commands) = session();
+        let mut given = |command| {
+            session.command(command);
+            commands.try_recv().unwrap().1
         };
-        let first = given(Order::Compact);
+        let first = given(LiveCommand::Compact);
         session.cancel();
         assert!(first.is_cancelled());
         // What comes after it is not.
-        let second = given(Order::Say("next".to_owned()));
+        let second = given(LiveCommand::Say("next".to_owned()));
         assert!(!second.is_cancelled());
         // Who leaves stops it, however late.
-        let _ = given(Order::Leave);
+        let _ = given(LiveCommand::Leave);
         session.cancel();
         assert!(second.is_cancelled());
     }

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::press;
+use super::key_event;
 use crate::text::{one_line, width_of};
 
 /// Maximum length; a large text may be pasted by mistake.
@@ -48,14 +48,14 @@ impl OneLine {
 
     /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
-        if let Some(letter) = press::typed(key) {
+        if let Some(letter) = key_event::typed(key) {
             return self.insert(letter.encode_utf8(&mut [0; 4]));
         }
         let alone = key.modifiers.is_empty();
         let word = key
             .modifiers
             .intersects(KeyModifiers::ALT | KeyModifiers::CONTROL);
-        match (key.code, press::with_control(key)) {
+        match (key.code, key_event::with_control(key)) {
             (KeyCode::Left, _) if word => self.move_to(self.word_before()),
             (KeyCode::Right, _) if word => self.move_to(self.word_after()),
             (KeyCode::Left, _) if alone => self.move_to(self.before()),

@@ -23,9 +23,9 @@ use self::session_item::SessionItem;
 use self::session_list::SessionList;
 use super::choice::Choice;
 use super::item::Item;
+use super::key_event;
 use super::one_line::{OneLine, Typed};
 use super::overlay::{Overlay, Reaction};
-use super::press;
 use super::store_service::{Answer, Listed, Request};
 use super::view;
 use super::view::brush::Look;
@@ -157,7 +157,7 @@ impl Overlay for Picker {
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         self.note = None;
@@ -168,7 +168,7 @@ impl Overlay for Picker {
             Mode::Browse => self.browse(key, now),
             Mode::Rename(id, line) => self.rename(id, line, key),
             Mode::Tag(id, line) => self.tag(id, line, key),
-            Mode::Trash(id, _) if press::answer(key) == Some('y') => Reaction::Trash(id),
+            Mode::Trash(id, _) if key_event::answer(key) == Some('y') => Reaction::Trash(id),
             Mode::Trash(..) => Reaction::Changed,
         }
     }
@@ -251,10 +251,10 @@ impl Picker {
     }
 
     fn browse(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return self.leave(key, now);
         }
-        match press::with_control(key) {
+        match key_event::with_control(key) {
             Some('r') => return self.begin(|id, title| Mode::Rename(id, OneLine::new(&title))),
             Some('t') => return self.begin(|id, _| Mode::Tag(id, OneLine::default())),
             Some('x') => return self.begin(Mode::Trash),
@@ -337,7 +337,7 @@ impl Picker {
     }
 
     fn rename(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Reaction {
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Changed;
         }
         if key.code == KeyCode::Enter {
@@ -353,7 +353,7 @@ impl Picker {
     }
 
     fn tag(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Reaction {
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Changed;
         }
         if key.code == KeyCode::Enter {

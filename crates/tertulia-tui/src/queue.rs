@@ -96,7 +96,7 @@ mod tests {
     use tertulia_engine::team::queue::{Request, Stats};
 
     use super::*;
-    use crate::stage::{any_size, look, screen};
+    use crate::test_support::{any_size, look, screen};
     use crate::view;
 
     fn somebody(name: &str, intent: Intent) -> QueuedMember {

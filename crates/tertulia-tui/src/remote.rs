@@ -10,8 +10,8 @@ use tertulia_engine::event::{SessionEnd, SessionEvent, Tone, UserMessage};
 use tertulia_server::call::{Call, Ear, Mouth};
 use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 
-use super::mailbox::Mailbox;
-use super::news::{News, Order, Ticket};
+use super::event_queue::EventQueue;
+use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::{TuiError, TuiResult};
 use tertulia_engine::error::ErrorKind;
 
@@ -19,7 +19,7 @@ use tertulia_engine::error::ErrorKind;
 #[derive(Debug)]
 pub struct Remote {
     asks: mpsc::Sender<Ask>,
-    news: Mailbox<News>,
+    events: EventQueue<LiveEvent>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -41,7 +41,11 @@ struct Shared {
 
 impl Remote {
     /// Follows a session over a connection that is subscribed to it.
-    pub fn follow(call: Call, session: SessionId, news: Mailbox<News>) -> TuiResult<Remote> {
+    pub fn follow(
+        call: Call,
+        session: SessionId,
+        events: EventQueue<LiveEvent>,
+    ) -> TuiResult<Remote> {
         let (asks, taken) = mpsc::channel();
         let shared = Arc::new(Shared {
             session: Mutex::new(session),
@@ -51,32 +55,32 @@ impl Remote {
             ended: Mutex::new(false),
         });
         let Call { mouth, ear, .. } = call;
-        let speaker = thread("orders", move || speak(mouth, &taken))?;
-        let listener = thread("news", {
-            let (news, shared) = (news.clone(), shared.clone());
-            move || listen(ear, &news, &shared)
+        let speaker = thread("commands", move || speak(mouth, &taken))?;
+        let listener = thread("events", {
+            let (events, shared) = (events.clone(), shared.clone());
+            move || listen(ear, &events, &shared)
         })?;
         Ok(Remote {
             asks,
-            news,
+            events,
             shared,
             threads: vec![speaker, listener],
         })
     }
 
-    /// Returns the mailbox of events.
-    pub fn news(&self) -> &Mailbox<News> {
-        &self.news
+    /// Returns the queue of events.
+    pub fn events(&self) -> &EventQueue<LiveEvent> {
+        &self.events
     }
 
     /// Sends a command.
-    pub fn order(&self, order: Order) {
+    pub fn command(&self, command: LiveCommand) {
         let session_id = locked(&self.shared.session).to_string();
-        match order {
-            Order::Say(text) => self.ask(Ask::Say { session_id, text }),
-            Order::As(name) => self.ask(Ask::As { session_id, name }),
-            Order::Compact => self.ask(Ask::Compact { session_id }),
-            Order::End => {
+        match command {
+            LiveCommand::Say(text) => self.ask(Ask::Say { session_id, text }),
+            LiveCommand::As(name) => self.ask(Ask::As { session_id, name }),
+            LiveCommand::Compact => self.ask(Ask::Compact { session_id }),
+            LiveCommand::End => {
                 *locked(&self.shared.leaving) = true;
                 *locked(&self.shared.ended) = true;
                 self.ask(Ask::Stop { session_id });
@@ -84,7 +88,7 @@ impl Remote {
                     session_id: locked(&self.shared.session).to_string(),
                 });
             }
-            Order::Leave => {
+            LiveCommand::Leave => {
                 *locked(&self.shared.leaving) = true;
                 self.ask(Ask::Detach { session_id });
             }
@@ -135,7 +139,7 @@ impl Remote {
         });
     }
 
-    /// Waits for both threads to end, after [`News::Gone`].
+    /// Waits for both threads to end, after [`LiveEvent::Gone`].
     pub fn join(self) {
         drop(self.asks);
         for thread in self.threads {
@@ -162,7 +166,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Id of requests after whose errors the TUI must not wait for an answer.
-fn order_id() -> Id {
+fn turn_id() -> Id {
     Id::Text("order".to_owned())
 }
 
@@ -170,7 +174,7 @@ fn order_id() -> Id {
 fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
     for ask in asks {
         // After an error to one of these, no answer follows.
-        let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(order_id);
+        let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(turn_id);
         if mouth.say(id, ask).is_err() {
             break;
         }
@@ -179,7 +183,7 @@ fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
 }
 
 /// Passes events on until the session is no longer followed.
-fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
+fn listen(mut ear: Ear, events: &EventQueue<LiveEvent>, shared: &Shared) {
     let end = loop {
         let (id, answer) = match ear.hear() {
             Ok(Reply { id, answer }) => (id, answer),
@@ -187,15 +191,15 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
         };
         match answer {
             Answer::Happening { happening, .. } => {
-                news.post(told(*happening, shared));
+                events.push(live_event(*happening, shared));
             }
             Answer::Detached { .. } => break None,
             Answer::Goodbye { reason } => break Some(reason),
             Answer::Error(trouble) => {
                 let event = SessionEvent::notice(Tone::Error, trouble.sentence());
-                news.post(News::Session(event));
-                if id == Some(order_id()) {
-                    news.post(News::Refused);
+                events.push(LiveEvent::Session(event));
+                if id == Some(turn_id()) {
+                    events.push(LiveEvent::Refused);
                 }
             }
             _ => {}
@@ -205,9 +209,9 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
     if let Some(reason) = end.filter(|_| !left) {
         let error = TuiError::new(ErrorKind::Failed, format!("disconnected from the session: {reason}"))
             .hint("every message is saved: `tertulia attach` reconnects, `tertulia -c` continues without a server");
-        news.post(News::NotOpened(Box::new(error)));
+        events.push(LiveEvent::NotOpened(Box::new(error)));
     }
-    news.post(News::Gone(farewell(shared, left)));
+    events.push(LiveEvent::Gone(farewell(shared, left)));
 }
 
 /// Returns the closing message for a user who detaches.
@@ -224,20 +228,20 @@ fn farewell(shared: &Shared, left: bool) -> SessionEnd {
 }
 
 /// Converts an event of the server for the TUI.
-fn told(event: SessionEvent, shared: &Shared) -> News {
+fn live_event(event: SessionEvent, shared: &Shared) -> LiveEvent {
     match event {
-        SessionEvent::NotOpened { error } => return News::NotOpened(Box::new(error.into())),
+        SessionEvent::NotOpened { error } => return LiveEvent::NotOpened(Box::new(error.into())),
         SessionEvent::MayI { request } => {
             let mut question = locked(&shared.question);
             *question = (question.0 + 1, Some(request.call.id.clone()));
-            return News::Permission(question.0, request);
+            return LiveEvent::Permission(question.0, request);
         }
         // The server has closed the session, or a client has stopped it: the next message opens it
         // again.
         SessionEvent::Gone { farewell } => {
             let words = farewell.told.into_iter().map(|told| told.text);
             let words: Vec<String> = words.collect();
-            return News::Rested(words.join("; "));
+            return LiveEvent::Rested(words.join("; "));
         }
         SessionEvent::Permissions { ref state } => {
             locked(&shared.always).clone_from(&state.always);
@@ -246,5 +250,5 @@ fn told(event: SessionEvent, shared: &Shared) -> News {
         SessionEvent::Moved { to } => *locked(&shared.session) = to,
         _ => {}
     }
-    News::Session(event)
+    LiveEvent::Session(event)
 }

@@ -11,9 +11,9 @@ use tertulia_core::id::{Seq, SessionId};
 
 use super::choice::Choice;
 use super::geometry::{rewind_areas, whole};
+use super::key_event;
 use super::overlay::{Overlay, Reaction};
 use super::picker::Ticket;
-use super::press;
 use super::store_service::{Answer, Request};
 use super::view;
 use super::view::brush::Look;
@@ -88,11 +88,11 @@ impl Overlay for Rewind {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         self.trouble = None;
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Close;
         }
         if key.code == KeyCode::Enter {

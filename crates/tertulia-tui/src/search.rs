@@ -17,11 +17,11 @@ use tertulia_core::search_text::SearchTerms;
 use super::choice::Choice;
 use super::geometry::{Panes, ROW_LINES, list_areas, whole};
 use super::item::Item;
+use super::key_event;
 use super::one_line::{OneLine, Typed};
 use super::overlay::{Overlay, Reaction};
 use super::picker::content_hits::words_of;
 use super::picker::{Scope, Ticket};
-use super::press;
 use super::store_service::{Answer, Request, Searched};
 use super::view;
 use super::view::brush::Look;
@@ -101,13 +101,13 @@ impl Overlay for Search {
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Close;
         }
-        if press::with_control(key) == Some('f') {
+        if key_event::with_control(key) == Some('f') {
             // Hits of an earlier query are not meant.
             return self
                 .chosen()

@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use super::choice::Scroll;
+use super::key_event;
 use super::overlay::{Overlay, Reaction};
-use super::press;
 use super::view;
 use super::view::brush::Look;
 use crate::text::{fold, width};
@@ -136,11 +136,11 @@ impl Overlay for Sheet {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
-        match press::answer(key) {
-            _ if press::leaves(key) => return Reaction::Close,
+        match key_event::answer(key) {
+            _ if key_event::leaves(key) => return Reaction::Close,
             Some('q') => return Reaction::Close,
             Some('y') => return Reaction::Copy(self.text()),
             _ => {}

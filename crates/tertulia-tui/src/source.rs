@@ -10,20 +10,20 @@ use super::attach::{Attachment, Server};
 use super::driver::Driver;
 use super::effect::Next;
 use super::error::TuiResult;
+use super::event_queue::EventQueue;
 use super::host::{Host, Prepared};
 use super::local::LocalSession;
-use super::mailbox::Mailbox;
 use super::remote::Remote;
-use super::scene::Scene;
+use super::session_info::SessionInfo;
 use super::state::State;
 use super::store_service::StoreService;
 
 /// A session that is about to be shown.
 pub enum Source {
     /// Runs in this process.
-    Here(Box<Prepared>),
+    Local(Box<Prepared>),
     /// Runs on a server.
-    There(Box<Attachment>),
+    Remote(Box<Attachment>),
 }
 
 /// Prepares the sessions that follow the first one.
@@ -38,8 +38,8 @@ impl Preparation {
     /// Prepares a session.
     pub async fn prepare(&self, next: &Next) -> TuiResult<Source> {
         Ok(match &self.server {
-            Some(server) => Source::There(Box::new(server.prepare(next).await?)),
-            None => Source::Here(Box::new(self.host.prepare(next).await?)),
+            Some(server) => Source::Remote(Box::new(server.prepare(next).await?)),
+            None => Source::Local(Box::new(self.host.prepare(next).await?)),
         })
     }
 }
@@ -48,11 +48,11 @@ impl Source {
     /// Returns what prepares the next session.
     pub fn preparation(&self) -> Preparation {
         match self {
-            Source::Here(prepared) => Preparation {
+            Source::Local(prepared) => Preparation {
                 host: prepared.host.clone(),
                 server: None,
             },
-            Source::There(attachment) => Preparation {
+            Source::Remote(attachment) => Preparation {
                 host: attachment.server.host.clone(),
                 server: Some(attachment.server.clone()),
             },
@@ -60,48 +60,48 @@ impl Source {
     }
 
     /// Returns what is known of the session before it is opened.
-    pub fn scene(&self) -> Scene {
+    pub fn info(&self) -> SessionInfo {
         match self {
-            Source::Here(prepared) => Scene::of(prepared),
-            Source::There(attachment) => Scene::attached(attachment),
+            Source::Local(prepared) => SessionInfo::of(prepared),
+            Source::Remote(attachment) => SessionInfo::attached(attachment),
         }
     }
 
     /// Takes its first message.
     pub fn take_prompt(&mut self) -> Option<String> {
         match self {
-            Source::Here(prepared) => prepared.prompt.take(),
-            Source::There(_) => None,
+            Source::Local(prepared) => prepared.prompt.take(),
+            Source::Remote(_) => None,
         }
     }
 
     /// Takes the messages of its preparation.
     pub fn take_notices(&mut self) -> Vec<(Tone, String)> {
         match self {
-            Source::Here(prepared) => std::mem::take(&mut prepared.notices),
-            Source::There(_) => Vec::new(),
+            Source::Local(prepared) => std::mem::take(&mut prepared.notices),
+            Source::Remote(_) => Vec::new(),
         }
     }
 
     /// Returns true if the user picks a session first.
     pub fn picks(&self) -> bool {
         match self {
-            Source::Here(prepared) => prepared.picks,
-            Source::There(_) => false,
+            Source::Local(prepared) => prepared.picks,
+            Source::Remote(_) => false,
         }
     }
 
     /// Creates the store service.
     pub fn store_service(&self) -> StoreService {
         match self {
-            Source::Here(prepared) => {
+            Source::Local(prepared) => {
                 let agent = match &prepared.setup.participants {
                     Participants::Chat(agent) => Some(agent.name().to_owned()),
                     Participants::Team { .. } | Participants::Pair { .. } => None,
                 };
                 StoreService::new(prepared.host.clone(), agent)
             }
-            Source::There(attachment) => {
+            Source::Remote(attachment) => {
                 let meta = attachment.row.as_ref().map(|row| &row.meta);
                 let chat = meta.filter(|meta| meta.kind == Kind::Chat);
                 let agent = chat.and_then(|meta| meta.last_agent().map(str::to_owned));
@@ -112,12 +112,12 @@ impl Source {
 
     /// Starts the session, or follows it on its server.
     pub fn drive(self) -> TuiResult<Driver> {
-        let news = Mailbox::default();
+        let events = EventQueue::default();
         Ok(match self {
-            Source::Here(prepared) => Driver::Here(LocalSession::start(prepared.setup, news)?),
-            Source::There(attachment) => {
-                let remote = Remote::follow(attachment.call, attachment.id, news)?;
-                Driver::There(remote)
+            Source::Local(prepared) => Driver::Local(LocalSession::start(prepared.setup, events)?),
+            Source::Remote(attachment) => {
+                let remote = Remote::follow(attachment.call, attachment.id, events)?;
+                Driver::Remote(remote)
             }
         })
     }
@@ -126,8 +126,8 @@ impl Source {
 /// Returns how to get back to a session that was left.
 pub fn back(state: &State) -> Next {
     match &state.meta {
-        Some(_) => Next::resume_with(state.id, state.scene.team_file.clone()),
-        None => state.scene.anew(),
+        Some(_) => Next::resume_with(state.id, state.info.team_file.clone()),
+        None => state.info.anew(),
     }
 }
 

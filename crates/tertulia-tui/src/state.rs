@@ -22,13 +22,13 @@ use super::help::Help;
 use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
-use super::news::Ticket;
+use super::live::Ticket;
 use super::overlay::Overlay;
 use super::picker::Picker;
 use super::queue::Queue;
 use super::rewind::Rewind;
-use super::scene::Scene;
 use super::search::Search;
+use super::session_info::SessionInfo;
 use super::sheet::Sheet;
 use super::stats::Stats;
 use super::theme::Theme;
@@ -51,7 +51,7 @@ pub struct State {
     /// Program name and flags of this run, repeated in the commands that hints suggest.
     pub invocation: Invocation,
     /// Facts about the session known before it was opened.
-    pub scene: Scene,
+    pub info: SessionInfo,
     /// Id of the open session.
     pub id: SessionId,
     /// Session metadata; `None` until the first entry is saved.
@@ -226,20 +226,20 @@ impl Layer {
 
 impl State {
     /// Creates the state of a session that is being opened.
-    pub fn new(scene: Scene, history: History, size: Size, theme: Theme) -> State {
-        let total = scene.restored.as_ref().map_or(0, |meta| meta.head.seq.0);
+    pub fn new(info: SessionInfo, history: History, size: Size, theme: Theme) -> State {
+        let total = info.restored.as_ref().map_or(0, |meta| meta.head.seq.0);
         let mut transcript = Transcript::new(total);
-        transcript.speakers(scene.colours());
+        transcript.speakers(info.colours());
         let mut input = Input::new(history);
-        input.set_members(scene.candidates());
-        input.set_people(scene.people());
+        input.set_members(info.candidates());
+        input.set_people(info.people());
         State {
             size,
             theme,
             links: false,
             invocation: Invocation::default(),
-            id: scene.id,
-            meta: scene.restored.as_deref().cloned(),
+            id: info.id,
+            meta: info.restored.as_deref().cloned(),
             transcript,
             input,
             keys: Keys::default(),
@@ -266,7 +266,7 @@ impl State {
             was_open: false,
             before: None,
             farewell: SessionEnd::default(),
-            scene,
+            info,
         }
     }
 

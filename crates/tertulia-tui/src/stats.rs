@@ -11,8 +11,8 @@ use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::entry::Usage;
 
 use super::choice::Scroll;
+use super::key_event;
 use super::overlay::{Overlay, Reaction};
-use super::press;
 use super::view;
 use super::view::brush::Look;
 
@@ -102,10 +102,10 @@ impl Overlay for Stats {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
-        if press::leaves(key) || press::answer(key) == Some('q') {
+        if key_event::leaves(key) || key_event::answer(key) == Some('q') {
             return Reaction::Close;
         }
         if let KeyCode::Tab | KeyCode::BackTab = key.code {

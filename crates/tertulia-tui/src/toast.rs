@@ -95,7 +95,7 @@ impl Toasts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::{later, look, noon, screen};
+    use crate::test_support::{later, look, noon, screen};
     use crate::view;
     use crate::view::brush::Look;
 

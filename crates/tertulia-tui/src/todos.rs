@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::stage::{any_size, look, screen};
+    use crate::test_support::{any_size, look, screen};
     use crate::view;
 
     fn list(states: &str) -> Vec<Todo> {

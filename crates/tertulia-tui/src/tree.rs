@@ -14,8 +14,8 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 
 use super::choice::Choice;
+use super::key_event;
 use super::overlay::{Overlay, Reaction};
-use super::press;
 use super::view;
 use super::view::brush::Look;
 use crate::text::one_line;
@@ -63,10 +63,10 @@ impl Overlay for Tree {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Close;
         }
         if key.code == KeyCode::Enter {

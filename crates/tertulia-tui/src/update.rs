@@ -1,8 +1,8 @@
 //! `update`: changes the state for each event and returns the effects to perform.
 
 mod answers;
-mod news;
 mod overlay;
+mod session;
 mod slash;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use super::help::{Help, HelpRow};
 use super::input;
 use super::item::Tone;
 use super::keymap::{self, Action, Where};
-use super::news::Order;
+use super::live::LiveCommand;
 use super::overlay::Overlay;
 use super::rewind::Rewind;
 use super::slash::{self as commands, Slash};
@@ -46,8 +46,8 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             // the content beyond its edge.
             vec![Effect::Redraw]
         }
-        Event::News(news) => news::heard(state, news, now),
-        Event::Answer(answer) => answers::taken(state, *answer, now),
+        Event::Live(event) => session::apply(state, event, now),
+        Event::Answer(answer) => answers::apply(state, *answer, now),
         Event::Edited(Ok(text)) => {
             state.input.set_text(text.trim_end_matches('\n'));
             Vec::new()
@@ -94,7 +94,7 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     {
         effects.push(Effect::Ask(Box::new(Request::Transcript {
             session: state.id,
-            kind: state.scene.kind,
+            kind: state.info.kind,
             wanted,
         })));
     }
@@ -273,7 +273,7 @@ fn take_back(state: &mut State) {
 
 fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Leaving {
-        return vec![Effect::Insist];
+        return vec![Effect::Abort];
     }
     // Keep text the user does not see (reading mode) or typed ahead.
     if !state.is_running() && !state.reading {
@@ -290,11 +290,11 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
 /// Leaves the session, for `next` or to exit.
 pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
     if state.phase == Phase::Leaving {
-        return vec![Effect::Insist];
+        return vec![Effect::Abort];
     }
     state.phase = Phase::Leaving;
-    let mut effects = vec![Effect::Cancel, Effect::Order(Order::Leave)];
-    if state.scene.is_remote {
+    let mut effects = vec![Effect::Cancel, Effect::Command(LiveCommand::Leave)];
+    if state.info.is_remote {
         // A session on a server keeps running: do not cancel its turn.
         effects.remove(0);
     }
@@ -311,7 +311,7 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
 
 /// Leaves a session on a server, which keeps running.
 fn detach(state: &mut State, now: Now) -> Vec<Effect> {
-    if state.scene.is_remote {
+    if state.info.is_remote {
         return leave(state, None);
     }
     let words =
@@ -322,11 +322,11 @@ fn detach(state: &mut State, now: Now) -> Vec<Effect> {
 
 /// Ends the session, here or on the server, and leaves.
 pub(super) fn end(state: &mut State) -> Vec<Effect> {
-    let is_remote = state.scene.is_remote;
+    let is_remote = state.info.is_remote;
     let effects = leave(state, None).into_iter();
     effects
         .map(|effect| match effect {
-            Effect::Order(Order::Leave) if is_remote => Effect::Order(Order::End),
+            Effect::Command(LiveCommand::Leave) if is_remote => Effect::Command(LiveCommand::End),
             effect => effect,
         })
         .collect()
@@ -354,7 +354,7 @@ pub(super) fn may_change(state: &mut State, now: Now) -> bool {
     if state.is_leaving() {
         return false;
     }
-    let is_busy = state.is_running() && !state.scene.is_remote;
+    let is_busy = state.is_running() && !state.info.is_remote;
     if is_busy {
         let words = "an agent is answering: press Esc first to stop it";
         state.toasts.push(Tone::Warning, words, now.at);
@@ -392,25 +392,25 @@ pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
         state.ahead.push_back(words);
         return vec![remembered];
     }
-    vec![remembered, order(state, Order::Say(words), now)]
+    vec![remembered, start_turn(state, LiveCommand::Say(words), now)]
 }
 
-/// Returns an order that starts a turn, and marks the turn as running.
-fn order(state: &mut State, order: Order, now: Now) -> Effect {
-    let doing = match order {
-        Order::Compact => Doing::SummingUp,
+/// Returns the command that starts a turn, and marks the turn as running.
+fn start_turn(state: &mut State, command: LiveCommand, now: Now) -> Effect {
+    let doing = match command {
+        LiveCommand::Compact => Doing::SummingUp,
         _ => Doing::Thinking,
     };
     begin(state, doing, now);
     if let Some(running) = &mut state.running {
-        running.unheard = matches!(&order, Order::Say(words) if !words.is_empty());
+        running.unheard = matches!(&command, LiveCommand::Say(words) if !words.is_empty());
     }
-    Effect::Order(order)
+    Effect::Command(command)
 }
 
 /// Marks a turn as running.
 fn begin(state: &mut State, doing: Doing, now: Now) {
-    let who = state.scene.speaker();
+    let who = state.info.speaker();
     state.failed = false;
     state.transcript.go_to_end();
     state.activity.begin(&who.display_name, now.at);

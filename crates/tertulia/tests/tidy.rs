@@ -100,7 +100,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "ui alone holds the streams, env alone reads variables",
     ),
     (
-        "tertulia-tui/src/{activity,completion,dialog,effect,entries,geometry,help,history,input,item,keymap,links,markdown,news,overlay,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,text,toast,todos,transcript,tree,update,view}",
+        "tertulia-tui/src/{activity,completion,dialog,effect,entries,geometry,help,history,input,item,key_event,keymap,links,live,markdown,overlay,picker,queue,rewind,search,session_info,sheet,slash,state,stats,status,text,toast,todos,transcript,tree,update,view}",
         &[
             "std::fs",
             "std::io",
@@ -328,6 +328,9 @@ const PRIVATE_WORDS: &[(&str, &str)] = &[
     ("Husk", "a shared prefix"),
     ("Breach", "a schema error"),
     ("Doorway", "a frontend"),
+    ("News", "LiveEvent"),
+    ("Mailbox", "EventQueue"),
+    ("Scene", "SessionInfo"),
 ];
 
 /// Crates whose comments must name their subjects.
@@ -336,6 +339,7 @@ const PLAIN: &[&str] = &[
     "tertulia-formats",
     "tertulia-store",
     "tertulia-agents",
+    "tertulia-tui",
 ];
 
 /// Words that comments in these crates must not use.

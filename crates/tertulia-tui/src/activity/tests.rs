@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stage::{any_size, later, look, noon, screen};
+use crate::test_support::{any_size, later, look, noon, screen};
 use crate::theme::{Palette, Theme};
 use crate::view;
 use crate::view::brush::Look;

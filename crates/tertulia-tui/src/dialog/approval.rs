@@ -16,8 +16,8 @@ use tertulia_agents::approval::{ToolRequest, Verdict};
 use super::quiet::Quiet;
 use crate::choice::Scroll;
 use crate::geometry::{dialog_inside, dialog_lines};
+use crate::key_event;
 use crate::overlay::{Overlay, Reaction};
-use crate::press;
 use crate::text::{fold, width};
 use crate::view;
 use crate::view::brush::Look;
@@ -84,13 +84,13 @@ impl Overlay for Approval {
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         if !self.quiet.lets_through(now) {
             return self.pass(key);
         }
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Answer(Verdict::No);
         }
         let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
@@ -103,7 +103,7 @@ impl Overlay for Approval {
                 _ => self.pass(key),
             };
         }
-        if let Some(letter) = press::answer(key) {
+        if let Some(letter) = key_event::answer(key) {
             let answer = ['y', 'a', 'n'].iter().position(|answer| *answer == letter);
             return match answer.filter(|_| self.letter.is_none()) {
                 Some(answer) => self.choose(answer, Some(key)),

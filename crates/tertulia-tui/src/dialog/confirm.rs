@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::quiet::Quiet;
+use crate::key_event;
 use crate::overlay::{Overlay, Reaction};
-use crate::press;
 use crate::view;
 use crate::view::brush::Look;
 
@@ -26,16 +26,16 @@ pub struct Confirm {
 
 impl Overlay for Confirm {
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         if !self.quiet.lets_through(now) {
             return Reaction::Pass(vec![key]);
         }
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Close;
         }
-        match (press::answer(key), key.code) {
+        match (key_event::answer(key), key.code) {
             (Some('y'), _) => Reaction::Continue,
             (Some('n'), _) => Reaction::Close,
             (_, KeyCode::Enter) if self.says_yes => Reaction::Continue,

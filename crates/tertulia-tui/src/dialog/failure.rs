@@ -7,8 +7,8 @@ use ratatui::layout::{Position, Rect, Size};
 
 use crate::choice::Scroll;
 use crate::geometry::{dialog_inside, dialog_lines};
+use crate::key_event;
 use crate::overlay::{Overlay, Reaction};
-use crate::press;
 use crate::text::fold;
 use crate::view;
 use crate::view::brush::Look;
@@ -36,13 +36,13 @@ impl Overlay for Failure {
     }
 
     fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
-        if press::leaves(key) || key.code == KeyCode::Enter {
+        if key_event::leaves(key) || key.code == KeyCode::Enter {
             return Reaction::Close;
         }
-        if press::answer(key) == Some('c') {
+        if key_event::answer(key) == Some('c') {
             self.is_copied = true;
             return Reaction::Copy(self.copied());
         }

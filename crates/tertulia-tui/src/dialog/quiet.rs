@@ -49,7 +49,7 @@ impl Quiet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::{later, noon};
+    use crate::test_support::{later, noon};
 
     #[test]
     fn typing_on_is_no_answer_however_long_it_takes() {

@@ -8,8 +8,8 @@ use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
 use super::quiet::Quiet;
+use crate::key_event;
 use crate::overlay::{Overlay, Reaction};
-use crate::press;
 use crate::view;
 use crate::view::brush::Look;
 
@@ -47,16 +47,16 @@ pub enum Chosen {
 
 impl Overlay for Restore {
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
-        if !press::is_down(key) {
+        if !key_event::is_down(key) {
             return Reaction::Nothing;
         }
         if !self.quiet.lets_through(now) {
             return Reaction::Pass(vec![key]);
         }
-        if press::leaves(key) {
+        if key_event::leaves(key) {
             return Reaction::Return;
         }
-        match (press::answer(key), key.code, self.chosen) {
+        match (key_event::answer(key), key.code, self.chosen) {
             (Some('r'), ..) | (_, KeyCode::Enter, Chosen::Resume) => {
                 Reaction::ResumeEarlier(self.id)
             }

@@ -7,7 +7,7 @@ use super::confirm::Confirm;
 use super::failure::Failure;
 use super::restore::Restore;
 use crate::overlay::{Overlay, Reaction};
-use crate::stage::{any_key, any_size, before, id, key, later, look, noon, screen, session};
+use crate::test_support::{any_key, any_size, before, id, key, later, look, noon, screen, session};
 use crate::view::dialog;
 
 fn confirm() -> Confirm {

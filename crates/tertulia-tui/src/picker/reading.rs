@@ -171,7 +171,7 @@ impl Picker {
             .take_if(|asked| *asked == ticket)
             .is_none()
         {
-            // Nobody waits for it any more.
+            // The request was given up.
             return;
         }
         self.note = Some(why);

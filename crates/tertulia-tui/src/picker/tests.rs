@@ -6,7 +6,7 @@ use tertulia_core::entry::{Kind, SpeakerKind};
 use tertulia_core::query::{Cursor, Hits, Listing, Row};
 
 use super::*;
-use crate::stage::{
+use crate::test_support::{
     any_key, any_size, before, hit, id, key, later, look, noon, said, screen, session, spoke,
 };
 use crate::view;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stage::{any_key, any_size, before, key, look, noon, screen};
+use crate::test_support::{any_key, any_size, before, key, look, noon, screen};
 use crate::view;
 
 /// Answers requests from a session with `count` messages of the user.

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tertulia_core::entry::SpeakerKind;
 
 use super::*;
-use crate::stage::{any_key, any_size, hit, id, key, later, look, noon, said, screen};
+use crate::test_support::{any_key, any_size, hit, id, key, later, look, noon, said, screen};
 use crate::view;
 
 const TEXT: &str = "I think that the parser drops the last line when it ends without a newline.";

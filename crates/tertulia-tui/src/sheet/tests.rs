@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Color;
 
 use super::*;
-use crate::stage::{any_key, any_size, key, look, noon, screen};
+use crate::test_support::{any_key, any_size, key, look, noon, screen};
 use crate::theme::{Palette, Theme};
 use crate::view;
 use crate::view::brush::Look;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stage::{any_key, any_size, key, look, noon, screen};
+use crate::test_support::{any_key, any_size, key, look, noon, screen};
 use crate::view;
 
 fn amount(messages: u64, tokens: u64) -> Amount {

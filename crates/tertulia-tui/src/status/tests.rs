@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::*;
-use crate::stage::{any_size, look, screen};
+use crate::test_support::{any_size, look, screen};
 use crate::view;
 
 fn some() -> Status {

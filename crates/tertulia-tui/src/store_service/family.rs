@@ -153,7 +153,7 @@ mod tests {
     use futures::executor::block_on;
 
     use super::*;
-    use crate::stage::{id, session};
+    use crate::test_support::{id, session};
 
     #[test]
     fn whoever_is_left_out_at_the_limit_is_not_counted_as_shown() {

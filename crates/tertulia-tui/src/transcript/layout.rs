@@ -285,7 +285,7 @@ fn row(line: Line<'static>) -> Row {
     Row { line, source: 0..0 }
 }
 
-/// Joins spans in one line, cut to the width.
+/// Merge spans in one line, cut to the width.
 fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
     let mut left = width;
     let mut spans = Vec::new();

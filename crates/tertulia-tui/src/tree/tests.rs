@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tertulia_core::session::Parent;
 
 use super::*;
-use crate::stage::{any_key, any_size, before, id, key, look, noon, screen, session};
+use crate::test_support::{any_key, any_size, before, id, key, look, noon, screen, session};
 use crate::view;
 
 fn fork(number: u64, of: u64, seq: u64, title: &str, minutes: i64) -> Row {

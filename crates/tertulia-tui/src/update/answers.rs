@@ -2,12 +2,12 @@
 
 use tertulia_core::query::Row;
 
-use super::news::notice;
 use super::overlay::before;
+use super::session::notice;
 use super::slash::with_model;
 use super::{change, open};
 use crate::dialog::failure::Failure;
-use crate::effect::{Effect, Next, Now, Reseated};
+use crate::effect::{Effect, Next, Now, TeamOverride};
 use crate::error::{TuiError, TuiResult};
 use crate::host::Models;
 use crate::item::Tone;
@@ -21,7 +21,7 @@ use crate::tree::Tree;
 const KNOWN_MODELS: usize = 8;
 
 /// Applies an answer.
-pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
+pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
     let mut answer = answer;
     for layer in &mut state.overlays {
         answer = match layer.get_mut().accept(answer) {
@@ -79,8 +79,8 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             Ok(forked) => {
                 let parent = forked.row.meta.parent.as_ref();
                 let is_ours = parent.is_some_and(|parent| parent.id == state.id);
-                let team = state.scene.team_file.clone().filter(|_| is_ours);
-                return went(state, &forked.row, team.map(Reseated::new), now);
+                let team = state.info.team_file.clone().filter(|_| is_ours);
+                return went(state, &forked.row, team.map(TeamOverride::new), now);
             }
             Err(refusal) => {
                 state.wish = None;
@@ -113,7 +113,7 @@ fn use_model(state: &mut State, name: String, models: TuiResult<Models>, now: No
     }
     let words = format!(
         "unknown model '{name}' for {}; known: {}; /model! {name} uses it anyway",
-        state.scene.agent,
+        state.info.agent,
         known.join(", ")
     );
     notice(state, Tone::Warning, words, now);
@@ -122,7 +122,7 @@ fn use_model(state: &mut State, name: String, models: TuiResult<Models>, now: No
 
 /// Lines of the model list.
 fn model_lines(state: &State, models: &Models) -> Vec<String> {
-    let current = state.scene.model.as_deref();
+    let current = state.info.model.as_deref();
     let mut lines: Vec<String> = models
         .names
         .iter()
@@ -135,9 +135,9 @@ fn model_lines(state: &State, models: &Models) -> Vec<String> {
         (true, _) if !models.names.is_empty() => None,
         (_, Some(model)) => Some(format!(
             "{} uses {model} and does not list its models",
-            state.scene.agent
+            state.info.agent
         )),
-        (_, None) => Some(format!("{} does not list its models", state.scene.agent)),
+        (_, None) => Some(format!("{} does not list its models", state.info.agent)),
     };
     lines.extend(others);
     lines.extend([String::new(), "/model NAME uses one from now on".to_owned()]);
@@ -186,7 +186,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
         }
         Answer::Agents(lines) => sheet(state, "Agents", lines.map(plain)),
         Answer::Models(_, Ok(models)) => {
-            let title = format!("Models of {}", state.scene.agent);
+            let title = format!("Models of {}", state.info.agent);
             let lines = plain(model_lines(state, &models));
             sheet(state, &title, Ok(lines));
         }
@@ -248,7 +248,7 @@ fn replace(state: &mut State, row: &Row, now: Now) {
 }
 
 /// Opens a session that was found or created, as `State::wish` says.
-fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<Effect> {
+fn went(state: &mut State, row: &Row, team: Option<TeamOverride>, now: Now) -> Vec<Effect> {
     let id = row.meta.id;
     let (at, draft) = match state.wish.take() {
         Some(Wish::Rewrite(words)) => (None, Some(words)),

@@ -4,12 +4,12 @@ use crossterm::event::{KeyCode, KeyEvent};
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::{Seq, SessionId};
 
-use super::{change, copy, leave, may_change, news, order};
+use super::{change, copy, leave, may_change, session, start_turn};
 use crate::activity::Doing;
 use crate::effect::{Effect, Next, Now};
-use crate::news::Order;
+use crate::key_event;
+use crate::live::LiveCommand;
 use crate::overlay::Reaction;
-use crate::press;
 use crate::state::{Layer, State, Wish};
 use crate::store_service::Request;
 
@@ -69,7 +69,7 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
         Reaction::Nothing | Reaction::Changed | Reaction::Pass(_) => Then::Stays(Vec::new()),
         Reaction::Close => Then::Goes(Vec::new()),
         Reaction::Resume { id, at } => Then::Goes(go_to(state, id, at, now)),
-        // The fork could not be shown, and nobody would look for it.
+        // The fork could not be shown now, and would be left behind unseen.
         Reaction::Fork(..) if !may_change(state, now) => Then::Stays(Vec::new()),
         Reaction::Fork(id, at) => {
             state.wish = Some(Wish::Resume(None));
@@ -102,15 +102,19 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
             }
             Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
         }
-        Reaction::Continue => Then::Goes(vec![order(state, Order::Say(String::new()), now)]),
+        Reaction::Continue => Then::Goes(vec![start_turn(
+            state,
+            LiveCommand::Say(String::new()),
+            now,
+        )]),
         // Resume with the team file named now, not the file the session was started with.
         Reaction::ResumeEarlier(id) => {
-            let next = Next::resume_with(id, state.scene.team_file.clone());
+            let next = Next::resume_with(id, state.info.team_file.clone());
             Then::Goes(change(state, next, now))
         }
         Reaction::StartNew => {
             state.is_undecided = false;
-            Then::Goes(news::go_on(state, now))
+            Then::Goes(session::go_on(state, now))
         }
         Reaction::Return => {
             let before = state.before.take();
@@ -141,7 +145,7 @@ fn go_to(state: &mut State, id: SessionId, at: Option<Seq>, now: Now) -> Vec<Eff
 /// keys made it obsolete; overlays opened by the keys lie above it.
 fn passed(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
     let place = state.overlays.len();
-    let is_text = keys.iter().any(|key| press::typed(*key).is_some());
+    let is_text = keys.iter().any(|key| key_event::typed(*key).is_some());
     let mut effects = Vec::new();
     for key in keys {
         effects.extend(super::pressed(state, key, now));

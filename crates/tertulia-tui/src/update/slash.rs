@@ -5,11 +5,11 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::Seq;
 use tertulia_core::query::Filter;
 
-use super::{act, change, end, leave, open, order};
-use crate::effect::{Effect, Next, Now, Reseated};
+use super::{act, change, end, leave, open, start_turn};
+use crate::effect::{Effect, Next, Now, TeamOverride};
 use crate::item::Tone;
 use crate::keymap::Action;
-use crate::news::Order;
+use crate::live::LiveCommand;
 use crate::picker::Picker;
 use crate::rewind::Rewind;
 use crate::search::Search;
@@ -30,11 +30,11 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         }
         Slash::Resume(Some(reference)) => ask(Request::Find(reference)),
         Slash::New => {
-            let next = state.scene.anew();
+            let next = state.info.anew();
             change(state, next, now)
         }
         Slash::Search(words) => {
-            let search = Search::new(Filter::default(), state.scene.project.clone(), &words);
+            let search = Search::new(Filter::default(), state.info.project.clone(), &words);
             open(state, Layer::Search(Box::new(search)));
             Vec::new()
         }
@@ -45,13 +45,13 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         }
         Slash::TeamList => ask(Request::Teams),
         Slash::TeamMap(map) => team_map(state, map, now),
-        Slash::Models | Slash::Model { .. } if state.scene.kind != Kind::Chat => warn(
+        Slash::Models | Slash::Model { .. } if state.info.kind != Kind::Chat => warn(
             state,
             "each agent here has its own model: the team's file or the flags of pair name it",
             now,
         ),
         // The server knows its agents' models.
-        Slash::Model { name, .. } if state.scene.is_remote => with_model(state, name, now),
+        Slash::Model { name, .. } if state.info.is_remote => with_model(state, name, now),
         Slash::Models => ask(Request::Models(None)),
         Slash::Model { name, anyway: true } => with_model(state, name, now),
         Slash::Model { name, .. } => busy_or(state, now, |_| ask(Request::Models(Some(name)))),
@@ -62,10 +62,14 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             tell(state, &command);
             Vec::new()
         }
-        Slash::As(name) => busy_or(state, now, |state| vec![order(state, Order::As(name), now)]),
-        Slash::Compact => busy_or(state, now, |state| vec![order(state, Order::Compact, now)]),
-        Slash::Go if state.scene.kind == Kind::Pair => busy_or(state, now, |state| {
-            vec![order(state, Order::Say(String::new()), now)]
+        Slash::As(name) => busy_or(state, now, |state| {
+            vec![start_turn(state, LiveCommand::As(name), now)]
+        }),
+        Slash::Compact => busy_or(state, now, |state| {
+            vec![start_turn(state, LiveCommand::Compact, now)]
+        }),
+        Slash::Go if state.info.kind == Kind::Pair => busy_or(state, now, |state| {
+            vec![start_turn(state, LiveCommand::Say(String::new()), now)]
         }),
         Slash::Go => warn(state, "/go is for pairs: it continues unfinished work", now),
         Slash::End => end(state),
@@ -159,7 +163,7 @@ fn busy_or(
 
 /// Opens the session list.
 pub fn sessions(state: &mut State) {
-    let picker = Picker::new(Filter::default(), state.scene.project.clone());
+    let picker = Picker::new(Filter::default(), state.info.project.clone());
     open(state, Layer::Picker(Box::new(picker)));
 }
 
@@ -169,7 +173,7 @@ pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
     let model = Some(name);
     let next = match &state.meta {
         None => Next::New {
-            agent: Some(state.scene.agent.clone()),
+            agent: Some(state.info.agent.clone()),
             model,
         },
         Some(_) => Next::Resume {
@@ -185,7 +189,7 @@ pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
 
 /// Maps earlier speakers to members of the current team.
 fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
-    let (Some(config), Some(_)) = (state.scene.team_file.clone(), &state.meta) else {
+    let (Some(config), Some(_)) = (state.info.team_file.clone(), &state.meta) else {
         return warn(
             state,
             "/team map is for a team's session that was resumed here",
@@ -197,7 +201,7 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
         at: None,
         draft: None,
         model: None,
-        team: Some(Reseated { config, map }),
+        team: Some(TeamOverride { config, map }),
     };
     change(state, next, now)
 }
@@ -214,10 +218,10 @@ fn tell(state: &mut State, command: &Slash) {
 }
 
 fn members(state: &State) -> Vec<String> {
-    if state.scene.members.is_empty() {
-        return vec![state.scene.introduction.clone()];
+    if state.info.members.is_empty() {
+        return vec![state.info.introduction.clone()];
     }
-    let everybody = state.scene.members.iter();
+    let everybody = state.info.members.iter();
     everybody
         .map(|member| {
             let kind = match member.is_human {
@@ -244,7 +248,7 @@ fn task(state: &State) -> Vec<String> {
 }
 
 fn info(state: &State) -> Vec<Line> {
-    let mut lines = plain(vec![state.scene.introduction.clone(), String::new()]);
+    let mut lines = plain(vec![state.info.introduction.clone(), String::new()]);
     let mut rows = vec![("id", state.id.to_string())];
     let Some(meta) = &state.meta else {
         lines.extend(facts(&rows));

@@ -25,13 +25,13 @@ use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use crate::effect::{Effect, Event, Next, Now};
 use crate::history::History;
 use crate::item::Item;
-use crate::news::{News, Order};
+use crate::live::{LiveCommand, LiveEvent};
 use crate::picker;
-use crate::scene::{Member, Scene};
 use crate::search;
-use crate::stage::{before, id, key, later, noon, screen, tick};
+use crate::session_info::{Member, SessionInfo};
 use crate::state::{Phase, State};
 use crate::store_service::{Answer, Request};
+use crate::test_support::{before, id, key, later, noon, screen, tick};
 use crate::theme::{Palette, Theme};
 use crate::transcript::{Loaded, Wanted};
 use crate::update::{arrange, update};
@@ -57,13 +57,13 @@ macro_rules! seen {
 }
 use seen;
 
-fn scene(kind: Kind) -> Scene {
+fn info(kind: Kind) -> SessionInfo {
     let introduction = match kind {
         Kind::Chat => "demo answers, with demo-1.",
         Kind::Team => "The team design: Ann, Ben, Cleo and 多恵.",
         Kind::Pair => "boss instructs, hand works.",
     };
-    Scene {
+    SessionInfo {
         kind,
         id: id(1),
         introduction: introduction.to_owned(),
@@ -167,15 +167,15 @@ fn meta(number: u64, messages: u64) -> SessionMeta {
 }
 
 impl Play {
-    fn new(scene: Scene) -> Play {
+    fn new(info: SessionInfo) -> Play {
         let history = History::new(["fix the parser", "why is it slow?"].map(str::to_owned));
         let theme = Theme::new(Palette::Plain);
-        let head = match &scene.restored {
+        let head = match &info.restored {
             Some(meta) => meta.head,
             None => Head::START,
         };
         let mut play = Play {
-            state: State::new(scene, history, Size::new(80, 24), theme),
+            state: State::new(info, history, Size::new(80, 24), theme),
             milliseconds: 0,
             began: tick(),
             head,
@@ -187,11 +187,11 @@ impl Play {
 
     /// A chat session without messages.
     fn chat() -> Play {
-        Play::open(scene(Kind::Chat))
+        Play::open(info(Kind::Chat))
     }
 
-    fn open(scene: Scene) -> Play {
-        let mut play = Play::new(scene);
+    fn open(info: SessionInfo) -> Play {
+        let mut play = Play::new(info);
         play.opened();
         play
     }
@@ -236,8 +236,8 @@ impl Play {
         effects
     }
 
-    fn news(&mut self, news: News) -> Vec<String> {
-        self.event(Event::News(news))
+    fn live(&mut self, event: LiveEvent) -> Vec<String> {
+        self.event(Event::Live(event))
     }
 
     fn answer(&mut self, answer: Answer) -> Vec<String> {
@@ -282,33 +282,33 @@ impl Play {
 
     fn opened(&mut self) -> Vec<String> {
         let floor = self.floor();
-        self.news(News::Session(SessionEvent::Opened {
+        self.live(LiveEvent::Session(SessionEvent::Opened {
             floor: Box::new(floor),
         }))
     }
 
     fn over(&mut self) -> Vec<String> {
         let floor = self.floor();
-        self.news(News::Session(SessionEvent::Over {
+        self.live(LiveEvent::Session(SessionEvent::Over {
             floor: Box::new(floor),
         }))
     }
 
     fn text(&mut self, text: &str) {
-        self.news(News::Session(SessionEvent::Text {
+        self.live(LiveEvent::Session(SessionEvent::Text {
             text: text.to_owned(),
         }));
     }
 
     fn heard(&mut self, event: AgentEvent) {
-        self.news(News::Session(SessionEvent::Heard { event }));
+        self.live(LiveEvent::Session(SessionEvent::Heard { event }));
     }
 
     fn durable(&mut self, message: Message) {
         if self.head == Head::START {
             self.entry(Body::Created(Created {
                 session: id(1),
-                kind: self.state.scene.kind,
+                kind: self.state.info.kind,
                 title: None,
                 team: None,
                 project: Some("git:github.com/ann/parser".to_owned()),
@@ -331,7 +331,7 @@ impl Play {
         };
         let entry = Entry::seal(&self.head, vec![unsealed]).unwrap().remove(0);
         self.head = entry.head();
-        self.news(News::Session(SessionEvent::durable(&entry)));
+        self.live(LiveEvent::Session(SessionEvent::durable(&entry)));
     }
 
     /// A question and its answer.
@@ -377,13 +377,13 @@ impl Play {
 /// Describes an effect.
 fn words(effect: &Effect) -> String {
     match effect {
-        Effect::Order(Order::Say(words)) => format!("say {words}"),
-        Effect::Order(Order::As(name)) => format!("as {name:?}"),
-        Effect::Order(Order::Compact) => "compact".to_owned(),
-        Effect::Order(Order::End) => "end".to_owned(),
-        Effect::Order(Order::Leave) => "leave".to_owned(),
+        Effect::Command(LiveCommand::Say(words)) => format!("say {words}"),
+        Effect::Command(LiveCommand::As(name)) => format!("as {name:?}"),
+        Effect::Command(LiveCommand::Compact) => "compact".to_owned(),
+        Effect::Command(LiveCommand::End) => "end".to_owned(),
+        Effect::Command(LiveCommand::Leave) => "leave".to_owned(),
         Effect::Cancel => "cancel".to_owned(),
-        Effect::Insist => "insist".to_owned(),
+        Effect::Abort => "insist".to_owned(),
         Effect::Verdict(_, verdict) => format!("verdict {verdict:?}"),
         Effect::Permit(change) => format!("permit {change:?}"),
         Effect::Ask(request) => wish(request),
@@ -438,8 +438,8 @@ fn ticket(effects: &[Effect], kind: &str) -> u64 {
     tickets.next_back().unwrap_or_else(|| panic!("no {kind}"))
 }
 
-fn gone() -> News {
-    News::Gone(SessionEnd::default())
+fn gone() -> LiveEvent {
+    LiveEvent::Gone(SessionEnd::default())
 }
 
 /// Answers a transcript request with these items.

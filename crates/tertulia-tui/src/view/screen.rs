@@ -119,14 +119,14 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
 /// Draws the introduction of a session without messages.
 fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    let kept = match state.scene.ephemeral {
+    let kept = match state.info.ephemeral {
         true => "Nothing of this session is saved.",
         false => "Every word is saved before it is answered.",
     };
-    let mut lines = vec![(state.scene.introduction.as_str(), theme.text())];
+    let mut lines = vec![(state.info.introduction.as_str(), theme.text())];
     lines.extend(
         state
-            .scene
+            .info
             .mention
             .as_deref()
             .map(|mention| (mention, theme.text())),
@@ -138,7 +138,7 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
             theme.dim(),
         ),
         (
-            match state.scene.kind {
+            match state.info.kind {
                 Kind::Team => {
                     "/sessions lists earlier sessions, /help the commands; @name first asks that member."
                 }
@@ -166,23 +166,23 @@ pub fn status(state: &State, now: Timestamp) -> Status {
     let meta = state.meta.as_ref();
     let who = match &state.running {
         Some(running) => running.who.display_name.clone(),
-        None => state.scene.agent.clone(),
+        None => state.info.agent.clone(),
     };
     Status {
         agent: agent_state(state),
         who,
-        model: state.scene.model.clone(),
+        model: state.info.model.clone(),
         title: meta.and_then(|meta| meta.title.clone()),
         short: state.id.short().to_string(),
-        restored: state.scene.restored.as_ref().map(|meta| meta.messages),
+        restored: state.info.restored.as_ref().map(|meta| meta.messages),
         messages: meta.map_or(0, |meta| meta.messages),
         tokens: meta.map_or(Usage::default(), |meta| meta.tokens),
         cost: None,
         saving: saving(state),
         // Without a speaker, `who` already names the team.
-        team: (state.scene.kind == Kind::Team && state.is_running()).then(|| TeamStatus {
-            name: state.scene.agent.clone(),
-            members: state.scene.members.len(),
+        team: (state.info.kind == Kind::Team && state.is_running()).then(|| TeamStatus {
+            name: state.info.agent.clone(),
+            members: state.info.members.len(),
         }),
         pair: state.progress.as_ref().map(|(progress, at)| PairStatus {
             round: progress.round,
@@ -242,7 +242,7 @@ fn agent_state(state: &State) -> AgentState {
 fn saving(state: &State) -> Saving {
     let running = state.running.as_ref();
     let is_unheard = running.is_some_and(|running| running.unheard);
-    if state.scene.ephemeral {
+    if state.info.ephemeral {
         Saving::Nothing
     } else if state.held > 0 {
         Saving::Unsaved

@@ -51,7 +51,7 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
     let shared = Shared::new(args, global, ui);
     let first = shared.ready(prepared, ui.take_held());
-    let result = show(Source::Here(Box::new(first)), talk::runtime()?, ui);
+    let result = show(Source::Local(Box::new(first)), talk::runtime()?, ui);
     for told in shared.ui().take_held() {
         ui.tell(told);
     }
@@ -74,7 +74,7 @@ pub fn follow(
     let host = Arc::new(TuiHost::new(workspace, shared, false));
     let attachment = runtime.block_on(choose(&Server { path, host }))?;
     ui.hold();
-    let result = show(Source::There(Box::new(attachment)), runtime, ui);
+    let result = show(Source::Remote(Box::new(attachment)), runtime, ui);
     ui.release();
     result
 }

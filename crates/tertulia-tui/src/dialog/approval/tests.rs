@@ -9,7 +9,7 @@ use tertulia_agents::approval::Risk;
 use tertulia_core::entry::ToolCall;
 
 use super::*;
-use crate::stage::{any_key, any_size, key, later, look, noon, screen};
+use crate::test_support::{any_key, any_size, key, later, look, noon, screen};
 use crate::theme::{Palette, Theme};
 use crate::view::brush::Look;
 use crate::view::dialog;

@@ -10,8 +10,8 @@ use super::*;
 use crate::error::TuiError;
 use crate::item::Tone;
 use crate::rewind::Moment;
-use crate::stage::{any_key, any_size, said, session};
 use crate::store_service::Listed;
+use crate::test_support::{any_key, any_size, said, session};
 
 /// A random event.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ impl Chance {
         for effect in self.play.effects(event) {
             match effect {
                 Effect::Ask(request) => self.asked.push(*request),
-                Effect::Order(Order::Say(words)) => self.said.push(words),
+                Effect::Command(LiveCommand::Say(words)) => self.said.push(words),
                 Effect::Verdict(_, Verdict::Yes | Verdict::Always) => {
                     assert!(!self.play.state.is_leaving());
                 }
@@ -160,8 +160,8 @@ impl Chance {
         }
     }
 
-    fn news(&mut self, news: News) {
-        self.happens(Event::News(news));
+    fn live(&mut self, event: LiveEvent) {
+        self.happens(Event::Live(event));
     }
 
     fn floor(&self, failed: bool) -> SessionState {
@@ -202,21 +202,21 @@ impl Chance {
             Step::Opened(undone) => {
                 if self.play.state.phase == Phase::Opening {
                     let floor = self.floor(undone);
-                    self.news(News::Session(SessionEvent::Opened {
+                    self.live(LiveEvent::Session(SessionEvent::Opened {
                         floor: Box::new(floor),
                     }));
                 }
             }
-            Step::Text(text) => self.news(News::Session(SessionEvent::Text { text })),
-            Step::Thought(text) => self.news(News::Session(SessionEvent::Thought { text })),
+            Step::Text(text) => self.live(LiveEvent::Session(SessionEvent::Text { text })),
+            Step::Thought(text) => self.live(LiveEvent::Session(SessionEvent::Thought { text })),
             Step::Human(text) => self.play.durable(message(person(), &text)),
             Step::Agent(text) => self.play.durable(message(agent("demo"), &text)),
-            Step::Held(text) => self.news(News::Session(SessionEvent::Held {
+            Step::Held(text) => self.live(LiveEvent::Session(SessionEvent::Held {
                 message: Box::new(message(agent("demo"), &text)),
             })),
             Step::Tool => {
                 let used = call(3, "shell", json!({ "command": "ls" }));
-                self.news(News::Session(SessionEvent::Heard {
+                self.live(LiveEvent::Session(SessionEvent::Heard {
                     event: AgentEvent::ToolStarted(used.clone()),
                 }));
                 self.play.durable(Message {
@@ -224,18 +224,18 @@ impl Chance {
                     ..message(agent("demo"), "")
                 });
             }
-            Step::MayI => self.news(News::Permission(1, Box::new(request()))),
-            Step::Notice => self.news(News::Session(SessionEvent::notice(
+            Step::MayI => self.live(LiveEvent::Permission(1, Box::new(request()))),
+            Step::Notice => self.live(LiveEvent::Session(SessionEvent::notice(
                 Tone::Warning,
                 "careful".to_owned(),
             ))),
-            Step::Asked => self.news(News::Session(SessionEvent::Asked {
+            Step::Asked => self.live(LiveEvent::Session(SessionEvent::Asked {
                 speaker: agent("Ben"),
             })),
             Step::Over(failed) => {
                 if self.play.state.phase != Phase::Opening {
                     let floor = self.floor(failed);
-                    self.news(News::Session(SessionEvent::Over {
+                    self.live(LiveEvent::Session(SessionEvent::Over {
                         floor: Box::new(floor),
                     }));
                 }
@@ -265,13 +265,13 @@ impl Chance {
 }
 
 fn chance(kind: Kind, earlier: bool) -> Chance {
-    let scene = Scene {
+    let info = SessionInfo {
         earlier: earlier.then(|| Box::new(session(4, "Earlier", 130))),
         restored: (!earlier).then(|| Box::new(meta(1, 1))),
-        ..scene(kind)
+        ..info(kind)
     };
     Chance {
-        play: Play::new(scene),
+        play: Play::new(info),
         asked: Vec::new(),
         said: Vec::new(),
     }

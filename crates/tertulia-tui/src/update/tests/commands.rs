@@ -122,7 +122,7 @@ fn some_lead_to_another_talk() {
     let next = |mut play: Play, command: &str| {
         assert_eq!(wanted(&mut play, command), ["cancel", "leave"], "{command}");
         assert_eq!(play.state.phase, Phase::Leaving);
-        play.news(gone());
+        play.live(gone());
         assert!(play.state.is_over());
         play.state.next
     };
@@ -146,9 +146,9 @@ fn some_lead_to_another_talk() {
     };
     let deployed = next(Play::talked(), "/team deploy design.yaml");
     assert_eq!(deployed, Some(team("design.yaml", false)));
-    let anew = next(Play::open(scene(Kind::Team)), "/new");
+    let anew = next(Play::open(info(Kind::Team)), "/new");
     assert_eq!(anew, Some(team("/teams/design.yaml", true)));
-    let anew = next(Play::open(scene(Kind::Pair)), "/new");
+    let anew = next(Play::open(info(Kind::Pair)), "/new");
     assert_eq!(anew, Some(Next::Pair));
     for command in ["/end", "/exit", "/quit"] {
         assert_eq!(next(Play::talked(), command), None);
@@ -161,14 +161,14 @@ fn some_lead_to_another_talk() {
 fn a_session_that_was_named_is_gone_on_with() {
     let mut play = Play::talked();
     wanted(&mut play, "/resume notes");
-    let row = Box::new(crate::stage::session(5, "Release notes", 50));
+    let row = Box::new(crate::test_support::session(5, "Release notes", 50));
     let found = play.answer(Answer::Found("notes".to_owned(), Ok(row)));
     assert_eq!(found, ["cancel", "leave"]);
     assert_eq!(play.state.next, Some(Next::resume(id(5))));
 
     let mut play = Play::talked();
     wanted(&mut play, "/resume this");
-    let row = Box::new(crate::stage::session(1, "Fix the parser", 50));
+    let row = Box::new(crate::test_support::session(1, "Fix the parser", 50));
     assert_eq!(
         play.answer(Answer::Found("this".to_owned(), Ok(row))),
         [""; 0]
@@ -185,12 +185,12 @@ fn a_session_that_was_named_is_gone_on_with() {
 
 #[test]
 fn models_are_for_one_agent_and_going_on_is_for_pairs() {
-    let mut play = Play::open(scene(Kind::Team));
+    let mut play = Play::open(info(Kind::Team));
     assert_eq!(wanted(&mut play, "/model other"), [""; 0]);
     play.sees("each agent here has its own model");
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
     play.sees("/go is for pairs");
-    let mut play = Play::open(scene(Kind::Pair));
+    let mut play = Play::open(info(Kind::Pair));
     assert_eq!(wanted(&mut play, "/go"), ["say "]);
     assert!(play.state.is_running());
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
@@ -240,11 +240,11 @@ fn a_model_that_nobody_knows_is_refused_with_those_that_are_known() {
 #[test]
 fn another_model_that_was_wanted_is_no_restored_session() {
     let restored = Play::talked().state.meta;
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         restored: restored.map(Box::new),
         is_switch: true,
         model: Some("demo-2".to_owned()),
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     play.opened();
     play.sees("demo answers with demo-2 from now on");
@@ -253,7 +253,7 @@ fn another_model_that_was_wanted_is_no_restored_session() {
 
 #[test]
 fn the_seat_of_who_left_is_given_away_on_the_screen() {
-    let mut play = Play::open(scene(Kind::Team));
+    let mut play = Play::open(info(Kind::Team));
     wanted(&mut play, "/team map dora=ben");
     play.sees("/team map is for a team's session");
     play.durable(message(person(), "hello"));
@@ -274,7 +274,7 @@ fn the_seat_of_who_left_is_given_away_on_the_screen() {
 
 #[test]
 fn speaking_as_somebody_is_an_order_like_any_other() {
-    let mut play = Play::open(scene(Kind::Team));
+    let mut play = Play::open(info(Kind::Team));
     assert_eq!(wanted(&mut play, "/as ann"), [r#"as Some("ann")"#]);
     // A message typed meanwhile is sent afterwards, by the new speaker.
     assert_eq!(play.keys("hello<enter>"), ["remember hello"]);

@@ -10,9 +10,9 @@ use super::*;
 use crate::error::TuiError;
 use crate::host::Exported;
 use crate::rewind::Moment;
-use crate::stage::{hit, said, session};
 use crate::stats::{Amount, Figures};
 use crate::store_service::{Family, Listed, Searched};
+use crate::test_support::{hit, said, session};
 
 const TEXT: &str = "I think that the parser drops the last line when it ends without a newline.";
 
@@ -309,7 +309,7 @@ fn answers_about_another_session_are_passed_over() {
 #[test]
 fn each_lies_over_the_other() {
     let mut play = picking();
-    play.news(News::Permission(1, Box::new(request())));
+    play.live(LiveEvent::Permission(1, Box::new(request())));
     play.wait(400);
     play.sees("file_edit");
     play.event(Event::Resize(Size::new(60, 20)));

@@ -141,7 +141,7 @@ fn words_that_were_typed_meanwhile_are_said_in_their_order() {
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.input(), "thr");
     // Also before the session is open.
-    let mut play = Play::new(scene(Kind::Chat));
+    let mut play = Play::new(info(Kind::Chat));
     assert_eq!(play.keys("first<enter>"), ["remember first"]);
     assert_eq!(play.opened(), ["say first"]);
 }
@@ -175,7 +175,7 @@ fn nothing_is_lost_between_two_talks() {
     play.keys("<^u>/tree<enter>");
     assert_eq!(play.input(), "/tree");
     assert_eq!(play.keys("<^u>/exit<enter>"), ["insist"]);
-    play.news(gone());
+    play.live(gone());
     assert!(play.state.is_over() && play.state.ahead.is_empty());
 }
 
@@ -227,7 +227,7 @@ fn the_wheel_moves_lists_and_answers_no_question() {
     mouse(&mut play, MouseEventKind::ScrollDown, 5);
     assert_ne!(play.seen(), before);
     let mut play = Play::asked();
-    play.news(News::Permission(1, Box::new(request())));
+    play.live(LiveEvent::Permission(1, Box::new(request())));
     mouse(&mut play, MouseEventKind::ScrollUp, 5);
     assert!(play.input().is_empty(), "it is no arrow for the input");
     play.wait(400);
@@ -247,7 +247,7 @@ fn the_editor_gets_the_text_and_gives_it_back() {
 
 #[test]
 fn keys_of_every_screen_work_on_every_screen() {
-    for mut play in [Play::new(scene(Kind::Chat)), Play::talked(), Play::asked()] {
+    for mut play in [Play::new(info(Kind::Chat)), Play::talked(), Play::asked()] {
         for before in ["", "<f1>", "<esc>/sessions<enter>", "<^r>x"] {
             play.keys(before);
             let redrawn = play.keys("<^l>");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::TuiError;
 use crate::item::Tone;
-use crate::stage::said;
+use crate::test_support::said;
 use tertulia_engine::error::ErrorKind;
 
 fn count(play: &Play, text: &str) -> usize {
@@ -36,11 +36,11 @@ fn what_was_held_and_is_saved_later_is_there_once() {
     play.keys("hello there<enter>");
     let question = message(person(), "hello there");
     let answer = message(agent("demo"), "good day");
-    play.news(News::Session(SessionEvent::Held {
+    play.live(LiveEvent::Session(SessionEvent::Held {
         message: Box::new(question.clone()),
     }));
     play.text("good day");
-    play.news(News::Session(SessionEvent::Held {
+    play.live(LiveEvent::Session(SessionEvent::Held {
         message: Box::new(answer.clone()),
     }));
     play.sees("UNSAVED");
@@ -70,9 +70,9 @@ fn what_never_became_a_message_does_not_go_on() {
 
 #[test]
 fn a_talk_asks_for_what_it_needs_once() {
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         restored: Some(Box::new(meta(1, 1_000))),
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     assert_eq!(play.wait(10), [""; 0], "not before it is open");
     let asked = play.opened();
@@ -110,9 +110,9 @@ fn a_talk_asks_for_what_it_needs_once() {
 
 #[test]
 fn what_cannot_be_loaded_is_told_and_not_asked_for_again_and_again() {
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         restored: Some(Box::new(meta(1, 10))),
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     assert_eq!(play.opened().len(), 1);
     let wanted = Wanted::Before {
@@ -140,18 +140,18 @@ fn news_after_leaving_changes_no_way() {
     play.keys("<^d>");
     play.text("more");
     play.durable(message(agent("demo"), "more"));
-    play.news(News::Session(SessionEvent::notice(
+    play.live(LiveEvent::Session(SessionEvent::notice(
         Tone::Warning,
         "late".to_owned(),
     )));
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.state.phase, Phase::Leaving);
     // A late answer neither switches the session nor interrupts saving.
-    let row = crate::stage::session(5, "Release notes", 50);
+    let row = crate::test_support::session(5, "Release notes", 50);
     let found = Answer::Found("notes".to_owned(), Ok(Box::new(row)));
     assert_eq!(play.answer(found), [""; 0]);
     assert_eq!(play.state.next, None);
-    play.news(gone());
+    play.live(gone());
     assert!(play.state.is_over());
 }
 
@@ -159,10 +159,10 @@ fn news_after_leaving_changes_no_way() {
 fn a_talk_that_cannot_be_opened_is_over() {
     use crate::error::TuiError;
     use tertulia_engine::error::ErrorKind;
-    let mut play = Play::new(scene(Kind::Chat));
+    let mut play = Play::new(info(Kind::Chat));
     let error = TuiError::new(ErrorKind::Failed, "somebody else has it open");
-    play.news(News::NotOpened(Box::new(error)));
-    play.news(gone());
+    play.live(LiveEvent::NotOpened(Box::new(error)));
+    play.live(gone());
     assert!(play.state.is_over() && play.state.broken.is_some() && !play.state.has_begun);
 }
 
@@ -173,7 +173,7 @@ fn a_session_goes_on_under_the_id_that_the_talk_tells() {
         id: id(8),
         ..play.floor()
     };
-    play.news(News::Session(SessionEvent::Over {
+    play.live(LiveEvent::Session(SessionEvent::Over {
         floor: Box::new(floor),
     }));
     let effects = play.effects(Event::Paste("/tree".to_owned()));

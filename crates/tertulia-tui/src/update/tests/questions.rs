@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use tertulia_agents::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
-use crate::stage::session;
 use crate::state::Layer;
+use crate::test_support::session;
 
 fn may_i() -> Play {
     let mut play = Play::asked();
-    play.news(News::Permission(1, Box::new(request())));
+    play.live(LiveEvent::Permission(1, Box::new(request())));
     play
 }
 
@@ -63,7 +63,7 @@ fn what_is_written_is_left_and_come_back_to() {
     // If text was already written, Tab leads to the dialog, too.
     let mut play = Play::asked();
     play.keys("ab");
-    play.news(News::Permission(1, Box::new(request())));
+    play.live(LiveEvent::Permission(1, Box::new(request())));
     play.wait(400);
     assert_eq!(play.keys("y"), [""; 0]);
     assert_eq!(play.input(), "aby");
@@ -81,16 +81,16 @@ fn what_is_written_is_left_and_come_back_to() {
 fn what_is_always_allowed_is_seen_and_revoked() {
     let mut play = Play::talked();
     let permissions = |always: &[&str]| {
-        News::Session(SessionEvent::Permissions {
+        LiveEvent::Session(SessionEvent::Permissions {
             state: PermissionState {
                 mode: Approval::Ask,
                 always: always.iter().map(|key| (*key).to_owned()).collect(),
             },
         })
     };
-    play.news(permissions(&["file_edit"]));
+    play.live(permissions(&["file_edit"]));
     play.sees("always: file_edit");
-    play.news(permissions(&["file_edit", "shell ls"]));
+    play.live(permissions(&["file_edit", "shell ls"]));
     play.sees("always: file_edit +1");
     play.keys("/permissions<enter>");
     play.sees("2  shell ls");
@@ -102,7 +102,7 @@ fn what_is_always_allowed_is_seen_and_revoked() {
         "permit Mode(Ask)",
         "also revokes"
     );
-    play.news(permissions(&[]));
+    play.live(permissions(&[]));
     assert!(!play.seen().contains("always:"));
     play.keys("/permissions revoke all<enter>");
     play.sees("nothing is always allowed");
@@ -112,7 +112,7 @@ fn what_is_always_allowed_is_seen_and_revoked() {
     assert_eq!(play.keys("/approve all<enter>")[1], "permit Mode(All)");
     let mode = Approval::All;
     let always = Vec::new();
-    play.news(News::Session(SessionEvent::Permissions {
+    play.live(LiveEvent::Session(SessionEvent::Permissions {
         state: PermissionState { mode, always },
     }));
     play.sees("approve: all");
@@ -133,7 +133,7 @@ proptest! {
         let mut typed = String::new();
         for (place, (letter, pause)) in sentence.chars().zip(pauses).enumerate() {
             if place == at {
-                play.news(News::Permission(1, Box::new(request())));
+                play.live(LiveEvent::Permission(1, Box::new(request())));
             }
             play.wait(pause);
             for effect in play.effects(Event::Key(key(&letter.to_string()))) {
@@ -167,7 +167,7 @@ fn keys_that_come_too_early_are_written() {
 fn early_keys_reach_what_lies_below() {
     let mut play = Play::asked();
     play.keys("/search x<enter>");
-    play.news(News::Permission(1, Box::new(request())));
+    play.live(LiveEvent::Permission(1, Box::new(request())));
     play.keys("yz");
     play.wait(400);
     assert_eq!(play.keys("n<tab>n<enter>"), ["verdict No"]);
@@ -208,7 +208,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     assert!(matches!(play.state.overlays[..], [Layer::Help(_)]));
     // Another request replaces the dialog: the first is obsolete.
     let mut play = may_i();
-    play.news(News::Permission(2, Box::new(request())));
+    play.live(LiveEvent::Permission(2, Box::new(request())));
     assert_eq!(play.state.overlays.len(), 1);
     play.wait(400);
     play.keys("y");
@@ -216,7 +216,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     assert!(matches!(effects[..], [Effect::Verdict(2, Verdict::Yes)]));
     // So does another agent's turn: the turn of the first is over.
     let mut play = may_i();
-    play.news(News::Session(SessionEvent::Asked {
+    play.live(LiveEvent::Session(SessionEvent::Asked {
         speaker: agent("Ben"),
     }));
     assert!(play.state.overlays.is_empty());
@@ -226,31 +226,31 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
 fn whoever_leaves_is_asked_nothing() {
     let mut play = Play::asked();
     play.keys("<^d>");
-    let wanted = play.news(News::Permission(1, Box::new(request())));
+    let wanted = play.live(LiveEvent::Permission(1, Box::new(request())));
     assert_eq!(wanted, ["verdict No"]);
     assert!(play.state.overlays.is_empty());
 
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         earlier: Some(Box::new(session(4, "Earlier", 130))),
-        ..scene(Kind::Team)
+        ..info(Kind::Team)
     });
     play.event(Event::Signal(15));
     assert_eq!(play.opened(), [""; 0]);
     assert!(play.state.overlays.is_empty() && play.state.is_leaving());
-    play.news(News::Session(SessionEvent::Text {
+    play.live(LiveEvent::Session(SessionEvent::Text {
         text: "late".to_owned(),
     }));
     assert_eq!(play.over(), [""; 0]);
-    play.news(gone());
+    play.live(gone());
     assert!(play.state.is_over());
 }
 
 fn earlier() -> Play {
     let mut earlier = session(4, "Plan der Übergabe 漢字", 130);
     earlier.meta.team = Some("design".to_owned());
-    Play::new(Scene {
+    Play::new(SessionInfo {
         earlier: Some(Box::new(earlier)),
-        ..scene(Kind::Team)
+        ..info(Kind::Team)
     })
 }
 
@@ -307,16 +307,16 @@ fn nothing_is_said_before_it_is_known_where() {
 }
 
 fn undone(is_spent: bool) -> Play {
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         restored: Some(Box::new(meta(1, 4))),
-        ..scene(Kind::Pair)
+        ..info(Kind::Pair)
     });
     let floor = SessionState {
         undone: Some("the worker was to write the tests".to_owned()),
         is_spent,
         ..play.floor()
     };
-    play.news(News::Session(SessionEvent::Opened {
+    play.live(LiveEvent::Session(SessionEvent::Opened {
         floor: Box::new(floor),
     }));
     play
@@ -360,7 +360,7 @@ fn nobody_writes_over_what_they_ask_leave_for() {
     let preview: String = (0..60)
         .map(|row| format!("{row:02} {}\n", "x".repeat(70)))
         .collect();
-    play.news(News::Permission(
+    play.live(LiveEvent::Permission(
         1,
         Box::new(ToolRequest {
             preview,

@@ -7,7 +7,7 @@ use tertulia_engine::pair::{Budget, PairEvent, Progress};
 
 use super::*;
 use crate::item::Tone;
-use crate::stage::said;
+use crate::test_support::said;
 use tertulia_engine::event::QueuedMember;
 
 const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `lock`:\n\n\
@@ -17,12 +17,12 @@ const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `loc
 
 #[test]
 fn before_anything_is_said() {
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         mention: Some(
             "There is an earlier session here, \"Fix the parser\" (2 hours ago): `tertulia -c` or /sessions resumes it."
                 .to_owned(),
         ),
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     seen!("opening", play);
     play.opened();
@@ -41,7 +41,7 @@ fn an_answer_comes() {
     let mut play = Play::asked();
     seen!("asked", play);
     play.wait(3_250);
-    play.news(News::Session(SessionEvent::Thought {
+    play.live(LiveEvent::Session(SessionEvent::Thought {
         text: "The lock is taken twice. ".to_owned(),
     }));
     seen!("thinking", play);
@@ -99,7 +99,7 @@ fn tools_are_used() {
 
 #[test]
 fn a_team_takes_turns() {
-    let mut play = Play::open(scene(Kind::Team));
+    let mut play = Play::open(info(Kind::Team));
     play.keys("hello [NEXT: ben, cleo]<enter>");
     let person = Speaker {
         id: "m-ann".to_owned(),
@@ -122,7 +122,7 @@ fn a_team_takes_turns() {
         writer: "Ann".to_owned(),
         ..play.floor()
     };
-    play.news(News::Session(SessionEvent::Asked {
+    play.live(LiveEvent::Session(SessionEvent::Asked {
         speaker: Speaker {
             id: "m-ben".to_owned(),
             ..agent("Ben")
@@ -131,7 +131,7 @@ fn a_team_takes_turns() {
     play.text("Hello Ann.");
     play.state.queue = crate::queue::Queue::new(floor.waiting.clone());
     seen!("team", play);
-    play.news(News::Session(SessionEvent::Failed {
+    play.live(LiveEvent::Session(SessionEvent::Failed {
         speaker: agent("Ben"),
         error: AgentError::new(FailureKind::Auth, "the key was refused"),
     }));
@@ -139,7 +139,7 @@ fn a_team_takes_turns() {
     play.keys("<^u>/queue<enter>");
     play.sees("Cleo (P1)");
     play.keys("<esc>");
-    play.news(News::Session(SessionEvent::Over {
+    play.live(LiveEvent::Session(SessionEvent::Over {
         floor: Box::new(floor),
     }));
     seen!("team_waits", play);
@@ -147,14 +147,14 @@ fn a_team_takes_turns() {
 
 #[test]
 fn a_pair_works_in_rounds() {
-    let mut play = Play::open(scene(Kind::Pair));
+    let mut play = Play::open(info(Kind::Pair));
     play.keys("make it fast<enter>");
     play.durable(message(person(), "make it fast"));
-    play.news(News::Session(SessionEvent::Asked {
+    play.live(LiveEvent::Session(SessionEvent::Asked {
         speaker: agent("boss"),
     }));
     play.durable(message(agent("boss"), "Measure first."));
-    play.news(News::Session(SessionEvent::Pair {
+    play.live(LiveEvent::Session(SessionEvent::Pair {
         event: PairEvent::Round(Progress {
             round: 3,
             worker_calls: 2,
@@ -163,7 +163,7 @@ fn a_pair_works_in_rounds() {
             elapsed: SignedDuration::from_secs(75),
         }),
     }));
-    play.news(News::Session(SessionEvent::Asked {
+    play.live(LiveEvent::Session(SessionEvent::Asked {
         speaker: agent("hand"),
     }));
     play.wait(5_000);
@@ -174,7 +174,7 @@ fn a_pair_works_in_rounds() {
 
 #[test]
 fn the_time_of_a_pair_never_goes_back() {
-    let mut play = Play::open(scene(Kind::Pair));
+    let mut play = Play::open(info(Kind::Pair));
     play.keys("make it fast<enter>");
     play.durable(message(person(), "make it fast"));
     let elapsed = |play: &Play| {
@@ -182,7 +182,7 @@ fn the_time_of_a_pair_never_goes_back() {
         status.pair.unwrap().elapsed.as_secs()
     };
     play.wait(30_000);
-    play.news(News::Session(SessionEvent::Pair {
+    play.live(LiveEvent::Session(SessionEvent::Pair {
         event: PairEvent::Round(Progress {
             round: 1,
             worker_calls: 0,
@@ -194,7 +194,7 @@ fn the_time_of_a_pair_never_goes_back() {
     assert_eq!(elapsed(&play), 30);
     play.wait(20_000);
     assert_eq!(elapsed(&play), 50);
-    play.news(News::Session(SessionEvent::Asked {
+    play.live(LiveEvent::Session(SessionEvent::Asked {
         speaker: agent("hand"),
     }));
     assert_eq!(elapsed(&play), 50);
@@ -215,9 +215,9 @@ fn words_wait_to_be_said() {
 
 #[test]
 fn a_talk_goes_on_where_it_was_left() {
-    let mut play = Play::new(Scene {
+    let mut play = Play::new(SessionInfo {
         restored: Some(Box::new(meta(1, 2))),
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     play.opened();
     let wanted = Wanted::Before {
@@ -243,7 +243,7 @@ fn what_went_wrong_is_seen() {
         interrupted: true,
         ..message(agent("demo"), "Because every reader")
     });
-    play.news(News::Session(SessionEvent::notice(
+    play.live(LiveEvent::Session(SessionEvent::notice(
         Tone::Note,
         "stopped".to_owned(),
     )));
@@ -253,7 +253,7 @@ fn what_went_wrong_is_seen() {
     let mut play = Play::chat();
     play.turn("my key is [redacted:aws-key]", "I see no key.");
     let words = "1 secret was replaced before it was saved: aws-key";
-    play.news(News::Session(SessionEvent::notice(
+    play.live(LiveEvent::Session(SessionEvent::notice(
         Tone::Note,
         words.to_owned(),
     )));
@@ -271,7 +271,7 @@ fn what_went_wrong_is_seen() {
         failed: true,
         ..play.floor()
     };
-    play.news(News::Session(SessionEvent::Over {
+    play.live(LiveEvent::Session(SessionEvent::Over {
         floor: Box::new(floor),
     }));
     seen!("failed", play);
@@ -281,26 +281,26 @@ fn what_went_wrong_is_seen() {
 fn what_is_not_saved_is_told() {
     let mut play = Play::asked();
     let words = "it cannot be saved: no space left on device; it is tried again";
-    play.news(News::Session(SessionEvent::notice(
+    play.live(LiveEvent::Session(SessionEvent::notice(
         Tone::Warning,
         words.to_owned(),
     )));
     play.text("Because of the disk.");
-    play.news(News::Session(SessionEvent::Held {
+    play.live(LiveEvent::Session(SessionEvent::Held {
         message: Box::new(message(agent("demo"), "Because of the disk.")),
     }));
     let floor = SessionState {
         unsaved: true,
         ..play.floor()
     };
-    play.news(News::Session(SessionEvent::Over {
+    play.live(LiveEvent::Session(SessionEvent::Over {
         floor: Box::new(floor),
     }));
     seen!("unsaved", play);
 
-    let mut play = Play::open(Scene {
+    let mut play = Play::open(SessionInfo {
         ephemeral: true,
-        ..scene(Kind::Chat)
+        ..info(Kind::Chat)
     });
     play.sees("Nothing of this session is saved.");
     play.turn("Who am I?", "I forget.");

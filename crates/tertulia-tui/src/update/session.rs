@@ -8,7 +8,7 @@ use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
 
-use super::{begin, open, order};
+use super::{begin, open, start_turn};
 use crate::activity::Doing;
 use crate::dialog::approval::Approval;
 use crate::dialog::confirm::Confirm;
@@ -16,7 +16,7 @@ use crate::dialog::restore::Restore;
 use crate::effect::{Effect, Now};
 use crate::entries;
 use crate::item::{Item, Said, Tone, What};
-use crate::news::{News, Order};
+use crate::live::{LiveCommand, LiveEvent};
 use crate::queue::Queue;
 use crate::state::{Layer, Phase, State};
 use tertulia_engine::text::entries as show;
@@ -25,13 +25,13 @@ use tertulia_engine::text::routing as routed;
 /// Approximate bytes per token.
 const LETTERS: usize = 4;
 
-/// Applies news.
-pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
-    match news {
-        News::Session(event) => return session_event(state, event, now),
-        News::NotOpened(error) => state.broken = Some(*error),
-        News::Refused => rest(state),
-        News::Rested(words) => {
+/// Applies an event of the live session.
+pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
+    match event {
+        LiveEvent::Session(event) => return session_event(state, event, now),
+        LiveEvent::NotOpened(error) => state.broken = Some(*error),
+        LiveEvent::Refused => rest(state),
+        LiveEvent::Rested(words) => {
             rest(state);
             // A server forgets permissions when it closes an idle session.
             state.permissions = State::asking();
@@ -40,16 +40,16 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             }
         }
         // Another client may still answer for a session on a server.
-        News::Permission(..) if state.is_leaving() && state.scene.is_remote => {}
+        LiveEvent::Permission(..) if state.is_leaving() && state.info.is_remote => {}
         // A user who is leaving answers no more requests: deny.
-        News::Permission(ticket, _) if state.is_leaving() => {
+        LiveEvent::Permission(ticket, _) if state.is_leaving() => {
             return vec![Effect::Verdict(ticket, Verdict::No)];
         }
-        News::Permission(ticket, request) => {
+        LiveEvent::Permission(ticket, request) => {
             drop_approvals(state);
             let who = match &state.running {
                 Some(running) => running.who.display_name.clone(),
-                None => state.scene.agent.clone(),
+                None => state.info.agent.clone(),
             };
             if let Some(running) = &mut state.running {
                 running.tool.clone_from(&request.call.name);
@@ -62,7 +62,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             open(state, Layer::Approval(ticket, Box::new(question)));
             return ring(state);
         }
-        News::Gone(end) => {
+        LiveEvent::Gone(end) => {
             state.phase = Phase::Gone;
             state.farewell = end;
         }
@@ -103,7 +103,7 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
         SessionEvent::Pair { event } => paired(state, &event, now),
         SessionEvent::Notice { tone, text, .. } => notice(state, tone, text, now),
         SessionEvent::Permissions { state: permissions } => state.permissions = permissions,
-        // The session's owner turns these into news of their own.
+        // The session's owner turns these into events of their own.
         SessionEvent::Started { .. }
         | SessionEvent::NotOpened { .. }
         | SessionEvent::MayI { .. }
@@ -113,7 +113,7 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
 }
 
 fn ring(state: &State) -> Vec<Effect> {
-    match state.scene.notify {
+    match state.info.notify {
         true => vec![Effect::Ring],
         false => Vec::new(),
     }
@@ -144,13 +144,13 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
-    if state.scene.is_switch {
-        state.scene.restored = None;
-        if let Some(model) = state.scene.model.clone() {
-            let words = format!("{} answers with {model} from now on", state.scene.agent);
+    if state.info.is_switch {
+        state.info.restored = None;
+        if let Some(model) = state.info.model.clone() {
+            let words = format!("{} answers with {model} from now on", state.info.agent);
             notice(state, Tone::Note, words, now);
         }
-    } else if let Some(restored) = &mut state.scene.restored {
+    } else if let Some(restored) = &mut state.info.restored {
         // A truncated answer has been saved as a message by now.
         if let Some(meta) = &floor.meta {
             restored.messages = meta.messages;
@@ -160,7 +160,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         if messages > 0 {
             state.transcript.push(Item { seq: None, what });
         } else {
-            state.scene.restored = None;
+            state.info.restored = None;
         }
     }
     let (undone, is_spent) = (floor.undone.clone(), floor.is_spent);
@@ -168,7 +168,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     if state.is_leaving() {
         return Vec::new();
     }
-    if let Some(earlier) = state.scene.earlier.take() {
+    if let Some(earlier) = state.info.earlier.take() {
         let question = Restore::new(&earlier.meta, "", now.at);
         open(state, Layer::Restore(Box::new(question)));
         state.is_undecided = true;
@@ -192,16 +192,16 @@ fn stands(state: &mut State, floor: SessionState) {
     }
     let known = state.meta.as_ref().map(|meta| meta.head.seq);
     if !floor.introduction.is_empty() {
-        state.scene.introduction = floor.introduction;
+        state.info.introduction = floor.introduction;
     }
     // Without a change, the model may be known only from the agent's events.
     let switched = floor.agent.is_some_and(|agent| {
-        let switched = agent != state.scene.agent;
-        state.scene.agent = agent;
+        let switched = agent != state.info.agent;
+        state.info.agent = agent;
         switched
     });
     if switched || floor.model.is_some() {
-        state.scene.model = floor.model;
+        state.info.model = floor.model;
     }
     if floor
         .meta
@@ -224,7 +224,7 @@ pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
         return Vec::new();
     }
     match state.ahead.pop_front() {
-        Some(words) => vec![order(state, Order::Say(words), now)],
+        Some(words) => vec![start_turn(state, LiveCommand::Say(words), now)],
         None => Vec::new(),
     }
 }
@@ -287,7 +287,7 @@ fn spoken(state: &mut State, text: &str, now: Now) {
             state.activity.wrote((running.letters / LETTERS) as u64);
             running.who.clone()
         }
-        None => state.scene.speaker(),
+        None => state.info.speaker(),
     };
     if state.transcript.stream(text) {
         return;
@@ -316,7 +316,7 @@ fn did(state: &mut State, event: AgentEvent, now: Now) {
         }
         AgentEvent::ToolCompleted { .. } => doing(state, Doing::Thinking),
         AgentEvent::Todos(todos) => state.todos.take(&todos),
-        AgentEvent::Model(model) => state.scene.model = Some(model),
+        AgentEvent::Model(model) => state.info.model = Some(model),
         AgentEvent::Retrying(retry) => doing(state, Doing::retrying(&retry, now.at)),
         AgentEvent::Remark(text) => notice(state, Tone::Warning, text, now),
         AgentEvent::Text(_)
@@ -344,7 +344,7 @@ fn durable(state: &mut State, entry: &Entry) {
     match message {
         Some(message) => said(state, message, Some(entry)),
         None => {
-            for item in entries::items(std::slice::from_ref(entry), state.scene.kind) {
+            for item in entries::items(std::slice::from_ref(entry), state.info.kind) {
                 state.transcript.push(item);
             }
         }
@@ -361,7 +361,7 @@ fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
     {
         return;
     }
-    let items = entries::of_message(message, state.scene.kind, entry);
+    let items = entries::of_message(message, state.info.kind, entry);
     let answers = message.speaker.kind == SpeakerKind::Ai && message.role != Role::Tool;
     for item in items {
         let replaces = answers && matches!(item.what, What::Said(_));
@@ -385,7 +385,7 @@ fn failed(state: &mut State, speaker: &Speaker, error: &AgentError, now: Now) {
 
 fn routed(state: &mut State, output: &Output, now: Now) {
     if let Output::Queue(update) = output {
-        let members = &state.scene.members;
+        let members = &state.info.members;
         state.queue.take(update, |id| {
             let member = members.iter().find(|member| member.id == id);
             match member {

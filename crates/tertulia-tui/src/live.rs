@@ -1,17 +1,17 @@
-//! What the screen learns from a session, and what it asks of it.
+//! Events of the live session behind the TUI, and commands for it.
 
 use tertulia_agents::approval::ToolRequest;
 use tertulia_engine::event::{SessionEnd, SessionEvent};
 
-use super::mailbox::Joins;
+use super::event_queue::Merge;
 use crate::error::TuiError;
 
 /// Number of a permission request: an answer must not reach a later request.
 pub type Ticket = u64;
 
-/// What the screen wants of a session.
+/// Command for the live session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum LiveCommand {
     /// Send a message; an empty one continues a pair's unfinished work.
     Say(String),
     /// Speak as this person from now on, or as whom the team waits for.
@@ -24,29 +24,29 @@ pub enum Order {
     End,
 }
 
-/// What the screen learns.
+/// Event of the live session.
 #[derive(Debug)]
-pub enum News {
+pub enum LiveEvent {
     /// An event of the session.
     Session(SessionEvent),
     /// A permission request, answered by its ticket.
     Permission(Ticket, Box<ToolRequest>),
-    /// The last order was refused, which was told.
+    /// The last command was refused; a notice has said why.
     Refused,
     /// A server has closed the idle session; it opens it again with the next message.
     Rested(String),
-    /// The session could not be opened, or the connection was lost. Only [`News::Gone`] follows.
+    /// The session could not be opened, or the connection was lost. Only [`LiveEvent::Gone`] follows.
     NotOpened(Box<TuiError>),
     /// The session has ended; nothing follows.
     Gone(SessionEnd),
 }
 
-impl Joins for News {
-    fn join(&mut self, later: News) -> Option<News> {
+impl Merge for LiveEvent {
+    fn merge(&mut self, later: LiveEvent) -> Option<LiveEvent> {
         use SessionEvent::{Text, Thought};
         match (self, later) {
-            (News::Session(Text { text }), News::Session(Text { text: more }))
-            | (News::Session(Thought { text }), News::Session(Thought { text: more })) => {
+            (LiveEvent::Session(Text { text }), LiveEvent::Session(Text { text: more }))
+            | (LiveEvent::Session(Thought { text }), LiveEvent::Session(Thought { text: more })) => {
                 text.push_str(&more);
                 None
             }

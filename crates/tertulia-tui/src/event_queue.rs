@@ -7,52 +7,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// An event that may be merged with the previous one.
-pub trait Joins: Sized {
+pub trait Merge: Sized {
     /// Merges `later` into `self`, or gives it back.
-    fn join(&mut self, later: Self) -> Option<Self>;
+    fn merge(&mut self, later: Self) -> Option<Self>;
 }
 
-/// A mailbox. Clones share one queue.
+/// A queue of events. Clones share one queue.
 #[derive(Debug)]
-pub struct Mailbox<T> {
+pub struct EventQueue<T> {
     inside: Arc<Inside<T>>,
 }
 
 #[derive(Debug)]
 struct Inside<T> {
-    letters: Mutex<VecDeque<T>>,
+    events: Mutex<VecDeque<T>>,
     more: Notify,
 }
 
-impl<T> Clone for Mailbox<T> {
-    fn clone(&self) -> Mailbox<T> {
-        Mailbox {
+impl<T> Clone for EventQueue<T> {
+    fn clone(&self) -> EventQueue<T> {
+        EventQueue {
             inside: self.inside.clone(),
         }
     }
 }
 
-impl<T> Default for Mailbox<T> {
-    fn default() -> Mailbox<T> {
-        Mailbox {
+impl<T> Default for EventQueue<T> {
+    fn default() -> EventQueue<T> {
+        EventQueue {
             inside: Arc::new(Inside {
-                letters: Mutex::new(VecDeque::new()),
+                events: Mutex::new(VecDeque::new()),
                 more: Notify::new(),
             }),
         }
     }
 }
 
-impl<T: Joins> Mailbox<T> {
+impl<T: Merge> EventQueue<T> {
     /// Adds an event, merging it with the last one if possible.
-    pub fn post(&self, letter: T) {
+    pub fn push(&self, event: T) {
         {
-            let mut letters = self.letters();
-            let rest = match letters.back_mut() {
-                Some(last) => last.join(letter),
-                None => Some(letter),
+            let mut events = self.events();
+            let rest = match events.back_mut() {
+                Some(last) => last.merge(event),
+                None => Some(event),
             };
-            letters.extend(rest);
+            events.extend(rest);
         }
         self.inside.more.notify_one();
     }
@@ -60,18 +60,18 @@ impl<T: Joins> Mailbox<T> {
     /// Waits for events and takes all of them.
     pub async fn take(&self) -> VecDeque<T> {
         loop {
-            let letters = std::mem::take(&mut *self.letters());
-            if !letters.is_empty() {
-                return letters;
+            let events = std::mem::take(&mut *self.events());
+            if !events.is_empty() {
+                return events;
             }
             // `notify_one` stores a permit if an event arrived in between.
             self.inside.more.notified().await;
         }
     }
 
-    fn letters(&self) -> MutexGuard<'_, VecDeque<T>> {
-        let letters = self.inside.letters.lock();
-        letters.unwrap_or_else(PoisonError::into_inner)
+    fn events(&self) -> MutexGuard<'_, VecDeque<T>> {
+        let events = self.inside.events.lock();
+        events.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,8 +82,8 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct Words(String);
 
-    impl Joins for Words {
-        fn join(&mut self, later: Words) -> Option<Words> {
+    impl Merge for Words {
+        fn merge(&mut self, later: Words) -> Option<Words> {
             if later.0 == "." {
                 return Some(later);
             }
@@ -94,10 +94,10 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_joined_and_nothing_is_lost() {
-        let mailbox = Mailbox::default();
+        let mailbox = EventQueue::default();
         let ours = mailbox.clone();
         for word in ["a", "b", ".", "c"] {
-            ours.post(Words(word.to_owned()));
+            ours.push(Words(word.to_owned()));
         }
         let taken: Vec<String> = mailbox
             .take()
@@ -110,11 +110,11 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let mailbox = Mailbox::default();
+        let mailbox = EventQueue::default();
         let ours = mailbox.clone();
         let waits = tokio::spawn(async move { mailbox.take().await });
         tokio::task::yield_now().await;
-        ours.post(Words("late".to_owned()));
+        ours.push(Words("late".to_owned()));
         assert_eq!(waits.await.unwrap(), [Words("late".to_owned())]);
     }
 }

@@ -14,7 +14,7 @@ use super::host::Prepared;
 
 /// What the TUI knows of a session before it is opened.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct SessionInfo {
     /// Kind of session.
     pub kind: Kind,
     /// Id of the session.
@@ -62,9 +62,9 @@ pub struct Member {
     pub colour: Option<String>,
 }
 
-impl Scene {
+impl SessionInfo {
     /// Describes a session of this process.
-    pub fn of(prepared: &Prepared) -> Scene {
+    pub fn of(prepared: &Prepared) -> SessionInfo {
         let (id, restored) = match &prepared.setup.target {
             Target::New(start) => (start.id, None),
             Target::Resume(row, _) => (row.meta.id, Some(Box::new(row.meta.clone()))),
@@ -76,7 +76,7 @@ impl Scene {
             Participants::Team { team, .. } => (team.shown_name().to_owned(), None),
             Participants::Pair { .. } => ("pair".to_owned(), None),
         };
-        Scene {
+        SessionInfo {
             kind: prepared.setup.participants.kind(),
             id,
             introduction: prepared.setup.introduction.clone(),
@@ -102,7 +102,7 @@ impl Scene {
     }
 
     /// Describes a session that a server runs.
-    pub fn attached(attachment: &Attachment) -> Scene {
+    pub fn attached(attachment: &Attachment) -> SessionInfo {
         let meta = attachment.row.as_ref().map(|row| &row.meta);
         let agent = meta.and_then(|meta| match meta.kind {
             Kind::Chat => meta.last_agent().map(str::to_owned),
@@ -112,7 +112,7 @@ impl Scene {
         let speakers = meta.map(|meta| meta.speakers.as_slice());
         let is_team = meta.is_some_and(|meta| meta.kind == Kind::Team);
         let members = speakers.unwrap_or_default().iter().filter(|_| is_team);
-        Scene {
+        SessionInfo {
             kind: meta.map_or(Kind::Chat, |meta| meta.kind),
             id: attachment.id,
             introduction: "On a server: the session keeps running when you detach.".to_owned(),
