@@ -7,7 +7,7 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::{IdError, SessionId};
 use tertulia_core::query::Row;
 use tertulia_engine::error::ErrorKind;
-use tertulia_server::call::Call;
+use tertulia_server::call::{Call, unexpected};
 use tertulia_server::protocol::{Answer, Ask, Detail, TalkInfo, TalkState};
 
 use super::effect::Next;
@@ -48,7 +48,7 @@ impl Server {
         let mut call = Call::connect(&self.path)?;
         let talks = match call.ask(Ask::Ps)? {
             Answer::PsResult { talks, .. } => talks,
-            other => return Err(TuiError::unexpected(other)),
+            other => return Err(unexpected(other).into()),
         };
         match newest(&talks) {
             Some(talk) => {
@@ -96,7 +96,7 @@ impl Server {
         };
         let id = match call.ask(ask)? {
             Answer::SessionCreated { session_id } => parsed(&session_id)?,
-            other => return Err(TuiError::unexpected(other)),
+            other => return Err(unexpected(other).into()),
         };
         subscribe(&mut call, id)?;
         self.attached(call, id).await
@@ -114,7 +114,7 @@ impl Server {
         };
         match call.ask(ask)? {
             Answer::SessionConfigured { .. } => {}
-            other => return Err(TuiError::unexpected(other)),
+            other => return Err(unexpected(other).into()),
         }
         subscribe(&mut call, id)?;
         self.attached(call, id).await
@@ -162,7 +162,7 @@ fn subscribe(call: &mut Call, id: SessionId) -> TuiResult<()> {
     };
     match call.ask(ask)? {
         Answer::Subscribed { .. } => Ok(()),
-        other => Err(TuiError::unexpected(other)),
+        other => Err(unexpected(other).into()),
     }
 }
 

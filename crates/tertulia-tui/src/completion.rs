@@ -8,10 +8,10 @@ use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use tertulia_agents::approval::Approval;
+use tertulia_engine::text::permissions;
 
 use super::slash;
 use place::{Kind, Place};
-use tertulia_engine::text::permissions;
 
 /// Maximum number of rows shown.
 pub const ROWS: usize = 6;

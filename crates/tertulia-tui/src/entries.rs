@@ -3,9 +3,9 @@
 use tertulia_agents::FailureKind;
 use tertulia_core::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
 use tertulia_core::team::markers;
+use tertulia_engine::text::entries as show;
 
 use super::item::{Item, Said, Tone, Used, What};
-use tertulia_engine::text::entries as show;
 
 /// Converts entries to items, in order. Tool results are merged into their calls.
 pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {

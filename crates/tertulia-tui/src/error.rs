@@ -4,7 +4,6 @@ use std::error::Error;
 
 use tertulia_engine::error::{ErrorBody, ErrorKind};
 use tertulia_server::call::CallError;
-use tertulia_server::protocol::Answer;
 use tertulia_store::StoreError;
 
 /// An error: its kind, what failed, and hints.
@@ -49,18 +48,6 @@ impl TuiError {
         let parts = std::iter::once(&self.message).chain(&self.hints);
         parts.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
-
-    /// Converts an answer of a server to something else than was asked.
-    pub fn unexpected(answer: Answer) -> TuiError {
-        match answer {
-            Answer::Error(error) => error.into(),
-            Answer::Goodbye { reason } => TuiError::new(ErrorKind::Failed, reason),
-            other => TuiError::new(
-                ErrorKind::Invalid,
-                format!("the server answered something else: {other:?}"),
-            ),
-        }
-    }
 }
 
 impl From<ErrorBody> for TuiError {
@@ -81,16 +68,6 @@ impl From<StoreError> for TuiError {
 
 impl From<CallError> for TuiError {
     fn from(error: CallError) -> TuiError {
-        let message = error.to_string();
-        match error {
-            CallError::NotRunning => TuiError::new(ErrorKind::NotFound, message)
-                .hint("`tertulia serve --detach` starts one"),
-            CallError::HungUp => TuiError::new(ErrorKind::Failed, message),
-            CallError::Unknown(source) => {
-                TuiError::new(ErrorKind::Invalid, format!("{message}: {source}"))
-                    .hint("the server may be of another version: `tertulia ps` shows which")
-            }
-            CallError::Failed(source) => TuiError::failed(&message, &source),
-        }
+        ErrorBody::from(error).into()
     }
 }

@@ -411,7 +411,7 @@ async fn next_input(events: &mut Option<EventStream>) -> Event {
     loop {
         match stream.next().await {
             Some(Ok(input)) => {
-                if let Some(event) = meant(input) {
+                if let Some(event) = translate(input) {
                     return event;
                 }
             }
@@ -430,7 +430,7 @@ fn with_more(first: Event) -> Vec<Event> {
     // `EventStream` reads only while it is polled, so reading directly is safe here.
     while all.len() < MOST_AT_ONCE && crossterm::event::poll(A_GLANCE).unwrap_or(false) {
         match crossterm::event::read() {
-            Ok(input) => all.extend(meant(input)),
+            Ok(input) => all.extend(translate(input)),
             // The stream will report the same error.
             Err(_) => break,
         }
@@ -439,7 +439,7 @@ fn with_more(first: Event) -> Vec<Event> {
 }
 
 /// Translates a crossterm event, or returns `None` for an event that the TUI ignores.
-fn meant(input: Input) -> Option<Event> {
+fn translate(input: Input) -> Option<Event> {
     Some(match input {
         Input::Key(key) => Event::Key(key),
         Input::Paste(text) => Event::Paste(text),

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::SessionId;
+use tertulia_engine::error::ErrorKind;
 use tertulia_engine::event::{SessionEnd, SessionEvent, Tone, UserMessage};
 use tertulia_server::call::{Call, Ear, Mouth};
 use tertulia_server::protocol::{Answer, Ask, Id, Reply};
@@ -13,7 +14,6 @@ use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 use super::event_queue::EventQueue;
 use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::{TuiError, TuiResult};
-use tertulia_engine::error::ErrorKind;
 
 /// A session that a server runs.
 #[derive(Debug)]

@@ -145,7 +145,7 @@ impl SessionInfo {
     }
 
     /// Returns a new session with the same participants.
-    pub fn anew(&self) -> Next {
+    pub fn start_over(&self) -> Next {
         match (self.kind, &self.team_file) {
             (Kind::Chat | Kind::Team, _) if self.is_remote => Next::New {
                 agent: None,

@@ -5,12 +5,12 @@ mod arguments;
 use std::fmt;
 
 use tertulia_agents::approval::Approval;
-
-use crate::host::ExportFormat;
-use arguments::arguments;
 use tertulia_engine::slash as table;
 pub use tertulia_engine::slash::{Argument, COMMANDS, Command};
 use tertulia_engine::text::permissions;
+
+use crate::host::ExportFormat;
+use arguments::arguments;
 
 /// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -127,7 +127,7 @@ impl Source {
 pub fn back(state: &State) -> Next {
     match &state.meta {
         Some(_) => Next::resume_with(state.id, state.info.team_file.clone()),
-        None => state.info.anew(),
+        None => state.info.start_over(),
     }
 }
 

@@ -11,6 +11,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::SessionEnd;
 use tertulia_engine::pair::Progress;
+use tertulia_engine::text::hint::Invocation;
 
 use super::activity::{Activity, Doing};
 use super::dialog::approval::Approval;
@@ -37,7 +38,6 @@ use super::todos::Todos;
 use super::transcript::Transcript;
 use super::tree::Tree;
 use crate::error::TuiError;
-use tertulia_engine::text::hint::Invocation;
 
 /// Complete state of the screen for one open session.
 #[derive(Debug)]

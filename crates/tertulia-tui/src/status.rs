@@ -5,10 +5,10 @@
 
 use jiff::SignedDuration;
 use tertulia_core::entry::Usage;
+use tertulia_engine::pair::text::lasting;
 
 use super::view::brush::counted;
 use crate::text::{cut, width};
-use tertulia_engine::pair::text::lasting;
 
 /// Separator between parts of a group.
 pub const DOT: &str = " · ";

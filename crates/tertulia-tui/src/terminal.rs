@@ -30,7 +30,7 @@ pub struct Screen {
     /// terminal that is gone.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// Whether the content of the terminal is unknown.
-    anew: bool,
+    is_outdated: bool,
 }
 
 impl Screen {
@@ -43,7 +43,7 @@ impl Screen {
             .inspect_err(|_| give_back())?;
         Ok(Screen {
             terminal: ManuallyDrop::new(terminal),
-            anew: false,
+            is_outdated: false,
         })
     }
 
@@ -59,10 +59,10 @@ impl Screen {
             return Err(io::ErrorKind::NotConnected.into());
         }
         queue!(io::stdout(), BeginSynchronizedUpdate)?;
-        if self.anew {
+        if self.is_outdated {
             let size = self.terminal.size()?;
             self.terminal.resize(Rect::from((Position::ORIGIN, size)))?;
-            self.anew = false;
+            self.is_outdated = false;
         }
         self.terminal.draw(|frame| {
             if let Some(cursor) = view(frame.buffer_mut()) {
@@ -75,7 +75,7 @@ impl Screen {
     /// Redraws everything the next time. Resizes rather than clears: clearing queries the cursor
     /// position, and the terminal's response would be read as keys by the event stream.
     pub fn redraw(&mut self) {
-        self.anew = true;
+        self.is_outdated = true;
     }
 
     /// Suspends the process until the shell resumes it.

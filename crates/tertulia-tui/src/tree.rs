@@ -122,7 +122,7 @@ impl Tree {
 
     /// Tree lines before a session, limited to `most` levels because a tree may be deeper than the
     /// screen is wide.
-    pub fn lead(&self, place: usize, most: usize) -> String {
+    pub fn branches(&self, place: usize, most: usize) -> String {
         let mut parts = Vec::new();
         let mut at = self.nodes.get(place);
         while let Some(node) = at {

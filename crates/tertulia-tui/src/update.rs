@@ -98,7 +98,7 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
             wanted,
         })));
     }
-    effects.extend(overlay::wishes(state, now));
+    effects.extend(overlay::requests(state, now));
     effects
 }
 

@@ -1,5 +1,7 @@
 //! Folds long passages and creates their labels.
 
+use tertulia_engine::text::grouped;
+
 use super::text::{FOLD, Piece};
 
 /// A paste of more lines than this is folded.
@@ -47,23 +49,10 @@ fn label(how: &str, text: &str) -> String {
     match lines(text) {
         0 | 1 => match text.chars().count() {
             1 => format!("[{how}1 character]"),
-            count => format!("[{how}{} characters]", grouped(count)),
+            count => format!("[{how}{} characters]", grouped(count as u64)),
         },
-        count => format!("[{how}{} lines]", grouped(count)),
+        count => format!("[{how}{} lines]", grouped(count as u64)),
     }
-}
-
-/// Formats a number with a space between groups of three digits.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Range to fold when too much is shown: the longer run of unfolded text that ends or begins at the

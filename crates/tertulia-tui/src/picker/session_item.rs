@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use tertulia_core::entry::{Kind, SpeakerKind};
 use tertulia_core::id::SessionId;
+use tertulia_core::project;
 use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 
 use crate::text::one_line;
-use tertulia_core::project;
 
 /// Maximum length of a title, project or name in bytes.
 const MOST_BYTES: usize = 600;

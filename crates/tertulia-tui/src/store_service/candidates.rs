@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use tertulia_core::id::Reference;
 use tertulia_core::query::{Filter, Lookup, Page, Row};
+use tertulia_engine::text::ago;
+use tertulia_engine::text::fit;
 
 use super::{StoreService, files};
 use crate::completion::{Asked, Candidate};
 use crate::error::TuiResult;
-use tertulia_engine::text::ago;
-use tertulia_engine::text::fit;
 
 /// Maximum number of sessions of this project, and of all projects.
 const HERE: usize = 300;

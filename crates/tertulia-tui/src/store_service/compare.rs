@@ -6,14 +6,14 @@ use similar::{ChangeTag, TextDiff};
 use tertulia_core::entry::Body;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
+use tertulia_engine::error::ErrorKind;
+use tertulia_engine::text::ago;
+use tertulia_engine::text::{fit, harmless};
 
 use super::StoreService;
 use super::reading::Reader;
 use crate::error::{TuiError, TuiResult};
 use crate::item::{Item, Used, What};
-use tertulia_engine::error::ErrorKind;
-use tertulia_engine::text::ago;
-use tertulia_engine::text::{fit, harmless};
 
 /// Maximum number of items compared per session.
 const MOST_THINGS: usize = 200;

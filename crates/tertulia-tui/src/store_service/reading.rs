@@ -6,6 +6,7 @@ use tertulia_core::entry::{Entry, Head, Kind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 use tertulia_core::session::{Damage, Log};
+use tertulia_engine::error::ErrorKind;
 use tertulia_store::StoreError;
 
 use super::StoreService;
@@ -15,7 +16,6 @@ use crate::host::Workspace;
 use crate::item::{Item, Tone, What};
 use crate::rewind::{self, Moment};
 use crate::transcript::{Loaded, Wanted};
-use tertulia_engine::error::ErrorKind;
 
 /// Approximate maximum number of bytes read for one part.
 const MOST_BYTES: usize = 4_000_000;

@@ -80,7 +80,7 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 let parent = forked.row.meta.parent.as_ref();
                 let is_ours = parent.is_some_and(|parent| parent.id == state.id);
                 let team = state.info.team_file.clone().filter(|_| is_ours);
-                return went(state, &forked.row, team.map(TeamOverride::new), now);
+                return open_found(state, &forked.row, team.map(TeamOverride::new), now);
             }
             Err(refusal) => {
                 state.wish = None;
@@ -90,7 +90,7 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
         Answer::Found(named, row) => match row {
             Ok(row) => {
                 state.wish = Some(Wish::Resume(None));
-                return went(state, &row, None, now);
+                return open_found(state, &row, None, now);
             }
             Err(refusal) => fail(state, &format!("Not resumed: {named}"), &refusal),
         },
@@ -248,7 +248,7 @@ fn replace(state: &mut State, row: &Row, now: Now) {
 }
 
 /// Opens a session that was found or created, as `State::wish` says.
-fn went(state: &mut State, row: &Row, team: Option<TeamOverride>, now: Now) -> Vec<Effect> {
+fn open_found(state: &mut State, row: &Row, team: Option<TeamOverride>, now: Now) -> Vec<Effect> {
     let id = row.meta.id;
     let (at, draft) = match state.wish.take() {
         Some(Wish::Rewrite(words)) => (None, Some(words)),

@@ -20,7 +20,7 @@ enum Then {
 }
 
 /// Collects the requests of all overlays.
-pub fn wishes(state: &mut State, now: Now) -> Vec<Effect> {
+pub fn requests(state: &mut State, now: Now) -> Vec<Effect> {
     let session = state.id;
     let mut wanted = Vec::new();
     for layer in &mut state.overlays {
@@ -49,7 +49,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
         _ => layer.get_mut().key(key, now.at),
     };
     if let Reaction::Pass(keys) = reaction {
-        return passed(state, layer, keys, now);
+        return pass_keys(state, layer, keys, now);
     }
     state.keys.forget();
     match reacted(state, &layer, reaction, now) {
@@ -143,7 +143,7 @@ fn go_to(state: &mut State, id: SessionId, at: Option<Seq>, now: Now) -> Vec<Eff
 
 /// Passes keys that do not answer a dialog to the layer below. The dialog stays open unless the
 /// keys made it obsolete; overlays opened by the keys lie above it.
-fn passed(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
+fn pass_keys(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
     let place = state.overlays.len();
     let is_text = keys.iter().any(|key| key_event::typed(*key).is_some());
     let mut effects = Vec::new();

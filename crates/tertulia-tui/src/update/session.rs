@@ -7,6 +7,8 @@ use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
+use tertulia_engine::text::entries as show;
+use tertulia_engine::text::routing as routed;
 
 use super::{begin, open, start_turn};
 use crate::activity::Doing;
@@ -19,8 +21,6 @@ use crate::item::{Item, Said, Tone, What};
 use crate::live::{LiveCommand, LiveEvent};
 use crate::queue::Queue;
 use crate::state::{Layer, Phase, State};
-use tertulia_engine::text::entries as show;
-use tertulia_engine::text::routing as routed;
 
 /// Approximate bytes per token.
 const LETTERS: usize = 4;
@@ -87,7 +87,7 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
             doing(state, Doing::Thinking);
             state.transcript.think(&text);
         }
-        SessionEvent::Heard { event } => did(state, event, now),
+        SessionEvent::Heard { event } => apply_agent_event(state, event, now),
         SessionEvent::Durable { .. } => {
             if let Some(entry) = event.entry() {
                 durable(state, &entry);
@@ -138,7 +138,7 @@ fn settled(state: &mut State) {
 fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     if std::mem::replace(&mut state.has_begun, true) {
         // A server reopened the session because it received a message.
-        stands(state, floor);
+        apply_state(state, floor);
         return Vec::new();
     }
     if state.phase == Phase::Opening {
@@ -164,7 +164,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         }
     }
     let (undone, is_spent) = (floor.undone.clone(), floor.is_spent);
-    stands(state, floor);
+    apply_state(state, floor);
     if state.is_leaving() {
         return Vec::new();
     }
@@ -186,7 +186,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
 }
 
 /// Applies the state of the session between turns.
-fn stands(state: &mut State, floor: SessionState) {
+fn apply_state(state: &mut State, floor: SessionState) {
     if state.id != floor.id {
         state.id = floor.id;
     }
@@ -239,7 +239,7 @@ fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         progress.elapsed += now.at.duration_since(*at);
         *at = now.at;
     }
-    stands(state, floor);
+    apply_state(state, floor);
     if stopped {
         state.toasts.push(Tone::Note, "stopped", now.at);
         super::take_back(state);
@@ -307,7 +307,7 @@ fn spoken(state: &mut State, text: &str, now: Now) {
 }
 
 /// Handles agent events other than text.
-fn did(state: &mut State, event: AgentEvent, now: Now) {
+fn apply_agent_event(state: &mut State, event: AgentEvent, now: Now) {
     match event {
         AgentEvent::ToolStarted(call) => {
             let line = show::call_line(&call);

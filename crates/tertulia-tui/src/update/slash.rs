@@ -4,6 +4,8 @@ use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::Seq;
 use tertulia_core::query::Filter;
+use tertulia_engine::text::entries as show;
+use tertulia_engine::text::permissions as words;
 
 use super::{act, change, end, leave, open, start_turn};
 use crate::effect::{Effect, Next, Now, TeamOverride};
@@ -17,8 +19,6 @@ use crate::sheet::{Line, Sheet, facts, plain};
 use crate::slash::Slash;
 use crate::state::{Layer, State, Wish};
 use crate::store_service::Request;
-use tertulia_engine::text::entries as show;
-use tertulia_engine::text::permissions as words;
 
 /// Executes a command.
 pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
@@ -30,7 +30,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         }
         Slash::Resume(Some(reference)) => ask(Request::Find(reference)),
         Slash::New => {
-            let next = state.info.anew();
+            let next = state.info.start_over();
             change(state, next, now)
         }
         Slash::Search(words) => {

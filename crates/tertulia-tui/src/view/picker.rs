@@ -4,6 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use tertulia_core::id::SessionId;
+use tertulia_engine::text::ago;
+use tertulia_engine::text::grouped;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::brush::{Look, counted, hints, rule, write, write_right};
@@ -17,8 +19,6 @@ use crate::picker::session_item::SessionItem;
 use crate::picker::{Chosen, Mode, Picker, Scope};
 use crate::text::cut;
 use crate::theme::Theme;
-use tertulia_engine::text::ago;
-use tertulia_engine::text::grouped;
 
 /// Draws the session list and returns the cursor position.
 pub fn draw(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {

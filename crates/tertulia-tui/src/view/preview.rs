@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use tertulia_core::entry::SpeakerKind;
 use tertulia_core::id::Seq;
+use tertulia_engine::text::ago;
 
 use super::brush::{Look, write};
 use crate::geometry::row;
 use crate::item::{Item, Said, Tone, What};
 use crate::text::fold;
-use tertulia_engine::text::ago;
 
 /// Maximum number of lines per message.
 const MOST_LINES: usize = 8;

@@ -2,12 +2,12 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use tertulia_engine::text::ago;
 
 use super::brush::{Look, hints, rule, write, write_right};
 use crate::geometry::{rewind_areas, row, rows};
 use crate::rewind::Rewind;
 use crate::text::fold;
-use tertulia_engine::text::ago;
 
 /// Draws the list.
 pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {

@@ -3,6 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tertulia_core::query::Hit;
+use tertulia_engine::text::ago;
+use tertulia_engine::text::grouped;
 
 use super::brush::{Look, counted, hints, rule, write, write_right};
 use super::marked::draw_marked;
@@ -11,8 +13,6 @@ use super::preview::draw_around;
 use crate::geometry::{ROW_LINES, list_areas, row, rows};
 use crate::picker::Scope;
 use crate::search::{PANES, Search};
-use tertulia_engine::text::ago;
-use tertulia_engine::text::grouped;
 
 /// Below this width the title has the line to itself.
 const NARROW: u16 = 40;

@@ -2,12 +2,12 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use tertulia_engine::text::ago;
 
 use super::brush::{Look, counted, hints, write, write_right};
 use crate::geometry::{row, rows};
 use crate::text::cut;
 use crate::tree::{Node, Tree};
-use tertulia_engine::text::ago;
 
 /// Columns of indentation per level.
 const LEVEL_COLUMNS: usize = 2;
@@ -27,7 +27,7 @@ pub fn draw(tree: &Tree, look: Look, area: Rect, buffer: &mut Buffer) {
     for (place, node) in tree.nodes().iter().enumerate().skip(top).take(seen) {
         let line = row(list, place - top).intersection(buffer.area);
         let most = usize::from(line.width) / 3 / LEVEL_COLUMNS;
-        let lead = tree.lead(place, most);
+        let lead = tree.branches(place, most);
         draw_node(node, &lead, look, line, buffer);
         if place == chosen {
             buffer.set_style(line, theme.chosen());

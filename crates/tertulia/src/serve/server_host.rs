@@ -14,6 +14,7 @@ use tertulia_core::search_text::SearchTerms;
 use tertulia_engine::log_writer::OnConflict;
 use tertulia_engine::setup::{Setup, Target};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
+use tertulia_engine::text::hint::Invocation;
 use tertulia_formats::json;
 use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
 use tertulia_server::protocol::{ErrorBody, SessionInfo};
@@ -29,7 +30,6 @@ use crate::open::Workspace;
 use crate::participants::{self, Existing, OpenOptions};
 use crate::talk::{self, target};
 use crate::ui::Ui;
-use tertulia_engine::text::hint::Invocation;
 
 /// How long a search waits for the index before it answers with what is indexed.
 const SEARCH_PATIENCE: Duration = Duration::from_millis(800);

@@ -1,10 +1,11 @@
 //! Each event is shown once, and each request is sent once.
 
+use tertulia_engine::error::ErrorKind;
+
 use super::*;
 use crate::error::TuiError;
 use crate::item::Tone;
 use crate::test_support::said;
-use tertulia_engine::error::ErrorKind;
 
 fn count(play: &Play, text: &str) -> usize {
     let seen = play.seen();

@@ -3,12 +3,12 @@
 use jiff::SignedDuration;
 use tertulia_agents::{AgentError, FailureKind, Retry, Todo, TodoState};
 use tertulia_core::entry::{Failed, Intent};
+use tertulia_engine::event::QueuedMember;
 use tertulia_engine::pair::{Budget, PairEvent, Progress};
 
 use super::*;
 use crate::item::Tone;
 use crate::test_support::said;
-use tertulia_engine::event::QueuedMember;
 
 const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `lock`:\n\n\
     ```rust\nfn parse() {\n    let line = read(); // 漢字\n}\n```\n\n\

@@ -2,13 +2,13 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use tertulia_engine::text::ago;
 
 use super::{CHOOSE, draw_answers};
 use crate::dialog::restore::{Chosen, Restore};
 use crate::geometry::row;
 use crate::text::fold;
 use crate::view::brush::{Look, counted, framed, write};
-use tertulia_engine::text::ago;
 
 /// Width of the dialog.
 const COLUMNS: u16 = 72;
