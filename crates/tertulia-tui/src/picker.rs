@@ -1,7 +1,7 @@
 //! Session list: choosing a session to resume, and renaming, tagging, forking and trashing.
 //!
-//! It performs no I/O. [`Picker::key`] returns the user's decision; [`Picker::wants`] returns a
-//! request with a ticket, under which the answer is passed back.
+//! It performs no I/O. `key` returns what a key does; `wants` returns a request with a ticket, under
+//! which the answer is passed back.
 
 pub mod content_hits;
 pub mod fuzzy;

@@ -1,7 +1,7 @@
 //! Full-text search overlay: searches all sessions and jumps to a hit.
 //!
-//! It performs no I/O. [`Search::key`] returns the user's decision; [`Search::wants`] returns a
-//! request with a ticket, under which the answer is passed back.
+//! It performs no I/O. `key` returns what a key does; `wants` returns a request with a ticket, under
+//! which the answer is passed back.
 
 #[cfg(test)]
 mod tests;
