@@ -25,6 +25,7 @@
 //! | [`jsonl`] | export and import of a whole log as text |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
+//! | [`project`] | names of projects |
 //! | [`clock`] | source of time and ids |
 
 pub mod clock;
@@ -34,6 +35,7 @@ pub mod id;
 pub mod jsonl;
 pub mod pair;
 pub mod preview;
+pub mod project;
 pub mod query;
 pub mod redact;
 pub mod search_text;

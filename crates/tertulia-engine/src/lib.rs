@@ -30,6 +30,7 @@
 //! | [`answer`] | one answer of one agent, with its tool calls |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
+//! | [`slash`], [`text`] | slash commands, and text for users, that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
 
 pub mod answer;
@@ -45,8 +46,10 @@ pub mod notice;
 pub mod pair;
 pub mod policy;
 pub mod setup;
+pub mod slash;
 pub mod spec;
 pub mod task;
 pub mod team;
+pub mod text;
 pub mod tokens;
 pub mod withdrawn;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-use tertulia_core::entry::{Body, Entry, Failed, Message, Role, ToolOutcome};
+use tertulia_core::entry::{Body, Entry, Message, Role, ToolOutcome};
 use tertulia_core::session::{Log, SessionMeta};
 
 /// Returns the whole transcript.
@@ -52,15 +52,6 @@ pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
     text
 }
 
-/// Describes a failure, with its kind if that is informative.
-pub fn failure(failed: &Failed) -> String {
-    let kind = match failed.kind.as_str() {
-        "failed" => String::new(),
-        kind => format!(" ({})", kind.replace('_', " ")),
-    };
-    format!("{} failed{kind}: {}", failed.agent, failed.message)
-}
-
 fn section(entry: &Entry) -> String {
     match &entry.body {
         Body::Message(message) => spoken(entry, message),
@@ -70,9 +61,7 @@ fn section(entry: &Entry) -> String {
                 one_line(&failed.agent)
             )
         }
-        Body::Failed(failed) => {
-            format!("\n> {}\n", one_line(&self::failure(failed)))
-        }
+        Body::Failed(failed) => format!("\n> {}\n", one_line(&failed.to_string())),
         Body::Lost(lost) => format!("\n> An entry is lost here: {}\n", one_line(&lost.reason)),
         _ => String::new(),
     }
@@ -253,7 +242,7 @@ mod tests {
             name: forged.clone(),
             arguments: serde_json::json!({}),
         });
-        let failed = Failed {
+        let failed = tertulia_core::entry::Failed {
             agent: forged,
             kind: "cancelled".into(),
             message: String::new(),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::protocol::{Answer, Ask, Id, Reply, Request};
+use crate::protocol::{Answer, Ask, ErrorBody, ErrorKind, Id, Reply, Request};
 
 /// Why a call to a server failed.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,36 @@ pub enum CallError {
     /// Any other failure.
     #[error("the server cannot be reached")]
     Failed(#[source] std::io::Error),
+}
+
+impl From<CallError> for ErrorBody {
+    fn from(error: CallError) -> ErrorBody {
+        let message = error.to_string();
+        match error {
+            CallError::NotRunning => ErrorBody::new(ErrorKind::NotFound, message)
+                .hint("`tertulia serve --detach` starts one"),
+            CallError::HungUp => ErrorBody::new(ErrorKind::Failed, message),
+            CallError::Unknown(source) => {
+                ErrorBody::new(ErrorKind::Invalid, format!("{message}: {source}"))
+                    .hint("the server may be of another version: `tertulia ps` shows which")
+            }
+            CallError::Failed(source) => {
+                ErrorBody::new(ErrorKind::Failed, format!("{message}: {source}"))
+            }
+        }
+    }
+}
+
+/// Converts an answer to something else than was asked.
+pub fn unexpected(answer: Answer) -> ErrorBody {
+    match answer {
+        Answer::Error(error) => error,
+        Answer::Goodbye { reason } => ErrorBody::new(ErrorKind::Failed, reason),
+        other => ErrorBody::new(
+            ErrorKind::Invalid,
+            format!("the server answered something else: {other:?}"),
+        ),
+    }
 }
 
 /// A connection to a server.

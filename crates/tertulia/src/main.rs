@@ -1,12 +1,16 @@
 //! `tertulia`: durable sessions of people and AI agents in the terminal.
 
+#![cfg_attr(
+    not(feature = "tui"),
+    allow(dead_code, reason = "some of it serves the full-screen frontend alone")
+)]
+
 mod agents;
 mod args;
 mod commands;
 mod env;
 mod error;
 mod guard;
-mod hint;
 mod input;
 mod moment;
 mod open;
@@ -22,7 +26,8 @@ mod signals;
 mod talk;
 mod teams;
 mod trust;
-mod tui;
+#[cfg(feature = "tui")]
+mod tui_host;
 mod ui;
 
 use std::process::ExitCode;

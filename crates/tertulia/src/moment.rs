@@ -3,7 +3,7 @@
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-pub use tertulia_engine::pair::text::lasting;
+pub use tertulia_engine::text::ago;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
@@ -54,15 +54,6 @@ pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
     now.checked_sub(span).map_err(|_| wrong())
 }
 
-/// Formats how long ago a time was.
-pub fn ago(then: Timestamp, now: Timestamp) -> String {
-    let span = now.duration_since(then);
-    if span.as_secs() < 60 {
-        return "just now".to_owned();
-    }
-    format!("{} ago", lasting(span))
-}
-
 /// Formats a time in the system's zone, with the date if it is not today.
 pub fn clock(then: Timestamp, now: Timestamp) -> String {
     let zone = TimeZone::system();
@@ -87,32 +78,6 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn ages_are_said_in_words() {
-        let check = |seconds: i64, expected: &str| assert_eq!(ago(at(0), at(seconds)), expected);
-        check(-5, "just now");
-        check(59, "just now");
-        check(60, "1 minute ago");
-        check(7199, "1 hour ago");
-        check(7200, "2 hours ago");
-        check(86_400, "1 day ago");
-        check(59 * 86_400, "59 days ago");
-        check(90 * 86_400, "3 months ago");
-        check(800 * 86_400, "2 years ago");
-    }
-
-    #[test]
-    fn spans_are_said_in_words() {
-        let check = |seconds: i64, expected: &str| {
-            assert_eq!(lasting(SignedDuration::from_secs(seconds)), expected)
-        };
-        check(-5, "0 seconds");
-        check(1, "1 second");
-        check(59, "59 seconds");
-        check(60, "1 minute");
-        check(7200, "2 hours");
     }
 
     #[test]

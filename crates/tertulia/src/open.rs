@@ -22,11 +22,11 @@ use uuid::Uuid;
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::hint::Invocation;
 use crate::moment::{ago, moment};
 use crate::runtime;
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
+use tertulia_engine::text::hint::Invocation;
 
 /// Settings and sessions, which almost every command needs.
 #[derive(Clone)]

@@ -10,8 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use tertulia_core::project::is_commit;
+pub use tertulia_core::project::{name, name_of};
 use tertulia_core::query::ProjectIds;
-use tertulia_core::session::SessionMeta;
 
 pub use folders::{FolderRecord, Folders};
 use git::Repository;
@@ -139,31 +140,6 @@ pub fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     Repository::of(folder, home).map_or_else(|| folder.to_owned(), |found| found.root)
 }
 
-/// Returns a short name of a project: the last parts of its remote, or its folder. A root commit is
-/// not readable, so `folder`, where a session began, is used instead.
-pub fn name(id: &str, folder: Option<&str>) -> String {
-    let last = |path: &str, parts: usize| {
-        let mut names: Vec<&str> = path.rsplit('/').take(parts).collect();
-        names.reverse();
-        names.join("/")
-    };
-    match (id.strip_prefix("git:"), id.strip_prefix("dir:")) {
-        (Some(commit), _) if git::is_commit(commit) => match folder {
-            Some(folder) => last(folder, 1),
-            None => commit.chars().take(8).collect(),
-        },
-        (Some(remote), _) => last(remote, 2),
-        (_, Some(path)) => path.to_owned(),
-        _ => id.to_owned(),
-    }
-}
-
-/// Returns a short name of a session's project.
-pub fn name_of(session: &SessionMeta) -> String {
-    let project = session.project.as_deref();
-    project.map_or_else(String::new, |id| name(id, session.cwd.as_deref()))
-}
-
 fn directory(folder: &Path) -> String {
     format!("dir:{}", folder.display())
 }
@@ -184,7 +160,7 @@ fn mark(folder: &Path) -> Option<String> {
 /// Splits the identities of a session's project: all of them, the root commit, the remote.
 fn sorted(ids: &[String]) -> (BTreeSet<String>, Option<String>, Option<String>) {
     let git = |id: &&String| id.starts_with("git:");
-    let commit = |id: &&String| git::is_commit(id.trim_start_matches("git:"));
+    let commit = |id: &&String| is_commit(id.trim_start_matches("git:"));
     let root = ids.iter().filter(git).find(commit).cloned();
     let remote = ids.iter().filter(git).find(|id| !commit(id)).cloned();
     (ids.iter().cloned().collect(), root, remote)

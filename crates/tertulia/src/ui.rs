@@ -8,12 +8,12 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr;
+use tertulia_engine::text::hint::Invocation;
+use tertulia_engine::text::steers;
+pub use tertulia_engine::text::{fit, grouped, harmless, table_lines};
 
 use crate::args::GlobalArgs;
 use crate::env;
-use crate::hint::Invocation;
-pub use progress::grouped;
 
 /// Headings and names.
 pub const BOLD: Style = Style::new().bold();
@@ -395,64 +395,6 @@ impl Ui {
     }
 }
 
-/// Formats a table as lines, the headings first.
-pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
-    let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
-    let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
-    for row in &rows {
-        for (column, cell) in row.iter().enumerate().take(widths.len()) {
-            widths[column] = widths[column].max(cell.width());
-        }
-    }
-    let line = |cells: Vec<&str>| {
-        let mut text = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            text.push_str(cell);
-            if column + 1 < cells.len() {
-                text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
-            }
-        }
-        text.trim_end().to_owned()
-    };
-    let rows = rows.iter().map(|row| row.iter().map(String::as_str));
-    let rows = rows.map(|row| line(row.collect()));
-    std::iter::once(line(headings.to_vec()))
-        .chain(rows)
-        .collect()
-}
-
-/// Truncates text to a number of terminal columns.
-pub fn fit(text: &str, columns: usize) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if steers(c) { ' ' } else { c })
-        .collect();
-    if clean.width() <= columns {
-        return clean;
-    }
-    let mut cut = String::new();
-    for c in clean.chars() {
-        if cut.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) + 1 > columns {
-            break;
-        }
-        cut.push(c);
-    }
-    cut.push('…');
-    cut
-}
-
-/// Formats text as a table cell: on one line, without control characters.
-fn cell_of(text: &str) -> String {
-    harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")
-}
-
-/// Returns true for control characters and for characters that change the direction of text, which
-/// could reverse the line that contains a name.
-pub fn steers(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Escapes C1 control characters and bidirectional ones as in JSON, for a terminal. ASCII control
 /// characters stay, since the program's own styles need them.
 fn spelt_out(text: &str) -> Cow<'_, str> {
@@ -468,46 +410,4 @@ fn spelt_out(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(spelt)
-}
-
-/// Replaces control characters other than newline and tab, so that text cannot control the
-/// terminal.
-pub fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if steers(c) && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_cut_by_columns() {
-        let check = |text: &str, columns, expected: &str| assert_eq!(fit(text, columns), expected);
-        check("short", 10, "short");
-        check("a longer text", 8, "a longe…");
-        check("漢字漢字", 5, "漢字…");
-        check("a\nb", 5, "a b");
-    }
-
-    #[test]
-    fn a_cell_is_one_line_of_text() {
-        assert_eq!(cell_of("a\u{1b}[2J\nb\tc"), "a\u{fffd}[2J b c");
-    }
-
-    #[test]
-    fn control_sequences_lose_their_power() {
-        assert_eq!(harmless("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(
-            harmless("a\u{1b}[31mb\n\tc\r"),
-            "a\u{fffd}[31mb\n\tc\u{fffd}"
-        );
-    }
 }

@@ -2,6 +2,7 @@
 //! an arm in the fold (`SessionMeta::apply`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -390,6 +391,17 @@ pub struct Failed {
     /// withdrawn and not sent to any agent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
+}
+
+/// Writes the failure on one line, with its kind in words.
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed", self.agent)?;
+        if self.kind != "failed" {
+            write!(f, " ({})", self.kind.replace('_', " "))?;
+        }
+        write!(f, ": {}", self.message)
+    }
 }
 
 /// Roster of a team session.

@@ -5,10 +5,9 @@ use clap::Args;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open;
-use crate::serve::place;
-use crate::tui::{self, attach::Server};
 use crate::ui::Ui;
+#[cfg(feature = "tui")]
+use crate::{open, serve::place, tui_host};
 
 /// Attach the terminal to a session on a server
 ///
@@ -34,6 +33,7 @@ pub struct AttachArgs {
     socket: Option<PathBuf>,
 }
 
+#[cfg(feature = "tui")]
 pub fn run(args: &AttachArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     if !ui.has_keyboard() || !ui.has_screen() || ui.is_dumb() {
         return Err(
@@ -44,17 +44,24 @@ pub fn run(args: &AttachArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let workspace = open::workspace(global, ui)?;
     let path = place::socket(args.socket.as_deref(), global, &workspace.settings);
     ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
-    let server = Server { path, workspace };
-    let attachment = match (&args.reference, &args.agent) {
-        (Some(reference), _) => {
-            let row = server.workspace.find(reference)?;
-            server.follow(row.meta.id)?
-        }
-        (None, Some(agent)) => server.begin(Some(agent))?,
-        (None, None) => server.follow_newest()?,
+    let id = match &args.reference {
+        Some(reference) => Some(workspace.find(reference)?.meta.id),
+        None => None,
     };
-    ui.hold();
-    let result = tui::follow(attachment, server, global, ui);
-    ui.release();
-    result
+    tui_host::follow(path, workspace, global, ui, async |server| {
+        match (id, &args.agent) {
+            (Some(id), _) => server.follow(id).await,
+            (None, Some(agent)) => server.begin(Some(agent)).await,
+            (None, None) => server.follow_newest().await,
+        }
+    })
+}
+
+#[cfg(not(feature = "tui"))]
+pub fn run(_: &AttachArgs, _: &GlobalArgs, _: &mut Ui) -> CommandResult<ExitCode> {
+    Err(CommandError::new(
+        ErrorKind::Usage,
+        "attach needs the full-screen interface, which was left out of this program",
+    )
+    .hint("programs use `subscribe`: see docs/protocol.md"))
 }

@@ -3,11 +3,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tertulia_server::call::{Call, CallError};
+use tertulia_server::call::{Call, CallError, unexpected};
 use tertulia_server::protocol::{Answer, Ask, ServerInfo, TalkInfo};
 
 use crate::args::GlobalArgs;
-use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open;
 use crate::serve::place;
@@ -43,7 +43,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
     };
     let (server, talks) = match call.ask(Ask::Ps)? {
         Answer::PsResult { server, talks } => (server, talks),
-        other => return Err(unexpected(other)),
+        other => return Err(unexpected(other).into()),
     };
     if ui.json {
         ui.document(&json!({ "server": server, "talks": talks }));
@@ -67,18 +67,6 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
     }
     ui.note(&meta(&server, talks.len(), now));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Converts an unexpected answer of the server into an error.
-pub fn unexpected(answer: Answer) -> CommandError {
-    match answer {
-        Answer::Error(trouble) => trouble.into(),
-        Answer::Goodbye { reason } => CommandError::new(ErrorKind::Failed, reason),
-        other => CommandError::new(
-            ErrorKind::Invalid,
-            format!("the server answered something else: {other:?}"),
-        ),
-    }
 }
 
 fn since(text: &str, now: jiff::Timestamp) -> String {

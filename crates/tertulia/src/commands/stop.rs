@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 use tertulia_core::id::Reference;
-use tertulia_server::call::{Call, CallError};
+use tertulia_server::call::{Call, CallError, unexpected};
 use tertulia_server::protocol::{Answer, Ask};
 
-use super::ps::unexpected;
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::open;
@@ -69,7 +68,7 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
             }
             Ok(ExitCode::SUCCESS)
         }
-        other => Err(unexpected(other)),
+        other => Err(unexpected(other).into()),
     }
 }
 

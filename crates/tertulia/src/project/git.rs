@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tertulia_core::project::is_commit;
+
 /// Time limit for finding the root commit if the remote is already an identity.
 const SHORT: Duration = Duration::from_secs(1);
 /// Time limit if only the folder is an identity.
@@ -137,11 +139,6 @@ impl Repository {
             RootCommit::Found(commit.to_owned())
         })
     }
-}
-
-/// Returns true if the text is a full commit hash.
-pub fn is_commit(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Normalises a remote's address, so that a repository has one name however it is reached: without

@@ -5,6 +5,6 @@ pub mod detach;
 pub mod place;
 mod run;
 mod server_host;
-mod trouble;
+pub mod trouble;
 
 pub use run::{Manner, over_socket, over_stdio};

@@ -46,17 +46,6 @@ impl From<SocketError> for CommandError {
 
 impl From<CallError> for CommandError {
     fn from(error: CallError) -> CommandError {
-        let words = error.to_string();
-        match error {
-            CallError::NotRunning => CommandError::new(ErrorKind::NotFound, words)
-                .hint("`tertulia serve --detach` starts one"),
-            CallError::HungUp => CommandError::new(ErrorKind::Failed, words),
-            CallError::Unknown(source) => CommandError::new(ErrorKind::Invalid, words)
-                .because(source)
-                .hint("the server may be of another version: `tertulia ps` shows which"),
-            CallError::Failed(source) => {
-                CommandError::new(ErrorKind::Failed, words).because(source)
-            }
-        }
+        ErrorBody::from(error).into()
     }
 }

@@ -96,7 +96,7 @@ impl TalkArgs {
 
     /// Returns true if the session runs in the full-screen TUI.
     pub fn is_full_screen(&self, ui: &Ui) -> bool {
-        self.is_on_screen(ui) && !self.plain && !ui.is_dumb()
+        cfg!(feature = "tui") && self.is_on_screen(ui) && !self.plain && !ui.is_dumb()
     }
 
     /// Holds output back from now on if the session runs in the full-screen TUI.

@@ -24,7 +24,8 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::runtime;
-use crate::tui;
+#[cfg(feature = "tui")]
+use crate::tui_host;
 use crate::ui::Ui;
 use opening::Prepared;
 
@@ -39,12 +40,20 @@ pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 pub fn run(
     args: &TalkArgs,
     prepared: CommandResult<Option<Prepared>>,
+    #[cfg_attr(
+        not(feature = "tui"),
+        expect(
+            unused_variables,
+            reason = "only the full-screen frontend prepares more sessions"
+        )
+    )]
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    #[cfg(feature = "tui")]
     if args.is_full_screen(ui) {
         let result = match prepared {
-            Ok(Some(prepared)) => tui::run(prepared, global, ui),
+            Ok(Some(prepared)) => tui_host::run(prepared, global, ui),
             Ok(None) => Ok(ExitCode::SUCCESS),
             Err(error) => Err(error),
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tertulia_store::Progress;
 
-use super::Ui;
+use super::{Ui, grouped};
 
 /// Operations that take longer than this get a progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -53,17 +53,4 @@ impl Ui {
             }
         })
     }
-}
-
-/// Formats a number with its digits in groups of three.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -1,56 +1,7 @@
-//! Slash commands of the line mode: their table, their help and their parser.
+//! Slash commands of the line mode: their parser and their help.
 
 use tertulia_core::entry::Kind;
-
-/// A command as the help shows it.
-struct Command {
-    name: &'static str,
-    /// Placeholder of the argument; empty if the command takes none.
-    argument: &'static str,
-    /// Kinds of session that have the command. Elsewhere it reports that it does not apply.
-    kinds: &'static [Kind],
-    /// Help text; empty if another command's help covers it.
-    help: &'static str,
-}
-
-const fn command(
-    name: &'static str,
-    argument: &'static str,
-    kinds: &'static [Kind],
-    help: &'static str,
-) -> Command {
-    Command {
-        name,
-        argument,
-        kinds,
-        help,
-    }
-}
-
-const ALL: &[Kind] = &[Kind::Chat, Kind::Team, Kind::Pair];
-const CHAT: &[Kind] = &[Kind::Chat];
-const TEAM: &[Kind] = &[Kind::Team];
-const PAIR: &[Kind] = &[Kind::Pair];
-
-/// All commands, in the order of the help.
-#[rustfmt::skip]
-const COMMANDS: &[Command] = &[
-    command("/help", "", ALL, "this"),
-    command("/info", "", CHAT, "which session this is"),
-    command("/info", "", TEAM, "this session's id, title and message counts"),
-    command("/info", "", PAIR, "which session this is, and how far it is"),
-    command("/compact", "", CHAT, "sum up the older part for the agent; the log keeps everything"),
-    command("/approve", "MODE", ALL, "tool policy of this session: ask, low, all or none; revokes what was allowed"),
-    command("/permissions", "[revoke N]", ALL, "what tools may do without asking; revoke one, or all"),
-    command("/members", "", TEAM, "who is here"),
-    command("/queue", "", TEAM, "who is still to speak"),
-    command("/task", "", TEAM, "what the team works on"),
-    command("/as", "NAME", TEAM, "speak as this person unless a message begins with [FROM: name]; without a name, as the one whose turn it is"),
-    command("/go", "", PAIR, "continue unfinished work"),
-    command("/exit", "", ALL, "exit (also /end, /quit, Ctrl+D)"),
-    command("/end", "", ALL, ""),
-    command("/quit", "", ALL, ""),
-];
+use tertulia_engine::slash::{self, COMMANDS, LineCommand};
 
 /// Parsed input.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,18 +17,24 @@ pub enum Read<'a> {
 /// Parses input. A message may begin with a path, so only a slash and a word counts as a command:
 /// alone, or if it resembles a known command.
 pub fn read(words: &str, kind: Kind) -> Read<'_> {
-    let first = words.split_whitespace().next().unwrap_or_default();
-    let rest = words.trim_start()[first.len()..].trim();
-    let known = COMMANDS.iter().find(|command| command.name == first);
-    if let Some(command) = known.filter(|known| rest.is_empty() || !known.argument.is_empty()) {
+    let Some((first, rest)) = slash::split(words) else {
+        return Read::Words;
+    };
+    let known = COMMANDS
+        .iter()
+        .filter(|command| command.name == first)
+        .find(|command| {
+            command
+                .lines
+                .iter()
+                .any(|line| rest.is_empty() || !line.argument.is_empty())
+        });
+    if let Some(command) = known {
         return Read::Command(command.name, rest);
     }
-    let is_word = first
-        .strip_prefix('/')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
-    let names: Vec<&str> = of(kind).map(|command| command.name).collect();
-    let near = nearest(first, &names);
-    if !is_word || !(rest.is_empty() || near.is_some()) {
+    let names: Vec<&str> = of(kind).into_iter().map(|(name, _)| name).collect();
+    let near = slash::nearest(first, names.iter().copied());
+    if !rest.is_empty() && near.is_none() {
         return Read::Words;
     }
     let meant = match near {
@@ -93,10 +50,12 @@ pub fn read(words: &str, kind: Kind) -> Read<'_> {
 
 /// Returns the help for a session of this kind.
 pub fn help(kind: Kind) -> String {
-    let shown = of(kind).filter(|command| !command.help.is_empty());
-    let usage = |command: &Command| format!("{} {}", command.name, command.argument);
+    let shown = of(kind)
+        .into_iter()
+        .filter(|(_, line)| !line.help.is_empty());
     let lines: Vec<(String, &str)> = shown
-        .map(|command| (usage(command).trim_end().to_owned(), command.help))
+        .map(|(name, line)| (format!("{name} {}", line.argument), line.help))
+        .map(|(usage, help)| (usage.trim_end().to_owned(), help))
         .collect();
     let width = lines
         .iter()
@@ -121,21 +80,14 @@ pub fn help(kind: Kind) -> String {
     format!("{text}{before}A line that ends in \\ goes on in the next. Ctrl+C stops {stops}.")
 }
 
-/// Returns the commands of a session of this kind.
-fn of(kind: Kind) -> impl Iterator<Item = &'static Command> {
-    let here = move |command: &&Command| command.kinds.contains(&kind);
-    COMMANDS.iter().filter(here)
-}
-
-/// Returns the command with the closest spelling. Short words must be closer: `/usr` is not `/as`.
-fn nearest<'a>(word: &str, commands: &[&'a str]) -> Option<&'a str> {
-    let most = if word.len() <= "/help".len() { 1 } else { 2 };
-    let near = commands
-        .iter()
-        .map(|command| (strsim::damerau_levenshtein(word, command), *command));
-    near.min()
-        .filter(|(far, _)| *far <= most)
-        .map(|(_, near)| near)
+/// Returns the commands of a session of this kind, in the order of the help: the session itself
+/// comes right after the help.
+fn of(kind: Kind) -> Vec<(&'static str, &'static LineCommand)> {
+    let here = COMMANDS.iter();
+    let here = here.filter_map(|command| Some((command.name, command.line(kind)?)));
+    let mut here: Vec<_> = here.collect();
+    here.sort_by_key(|(name, _)| !["/help", "/info"].contains(name));
+    here
 }
 
 #[cfg(test)]

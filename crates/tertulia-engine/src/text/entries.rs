@@ -1,0 +1,169 @@
+//! Entries and tool calls on one line.
+
+use serde_json::Value;
+use tertulia_core::entry::{Body, Entry, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome};
+use tertulia_core::session::{Damage, SessionMeta};
+
+use super::{fit, harmless};
+use crate::pair::text::lasting;
+
+/// Formats a count: "1 message", "2 messages".
+pub fn count(number: u64, thing: &str) -> String {
+    let (stem, plural) = match thing.strip_suffix('y') {
+        // "entry" becomes "entries", but "day" becomes "days".
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => (stem, "ies"),
+        _ if thing.ends_with('s') => (thing, "es"),
+        _ => (thing, "s"),
+    };
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {stem}{plural}"),
+    }
+}
+
+/// Formats a number of messages.
+pub fn messages(number: u64) -> String {
+    count(number, "message")
+}
+
+/// Formats the message count of each speaker and the duration of the session.
+pub fn statistics(meta: &SessionMeta) -> String {
+    let mut parts: Vec<String> = meta
+        .speakers
+        .iter()
+        .map(|spoke| format!("{} {}", harmless(&spoke.display_name), spoke.messages))
+        .collect();
+    parts.push(format!("over {}", lasting(meta.duration())));
+    parts.join(" · ")
+}
+
+/// Formats any entry on one line.
+pub fn entry_line(entry: &Entry) -> String {
+    let what = match &entry.body {
+        Body::Created(created) => format!("{} session created", created.kind.name()),
+        Body::Forked(forked) => format!(
+            "{} of {} at entry {}",
+            forked.relation.name(),
+            forked.from.id.short(),
+            forked.from.seq
+        ),
+        Body::Message(message) => {
+            let mark = match message.tool_outcome() {
+                Some(ToolOutcome::Denied) => " (denied)",
+                Some(ToolOutcome::Failed) => " (failed)",
+                _ if message.interrupted => " (interrupted)",
+                _ => "",
+            };
+            let calls: String = message
+                .tool_calls
+                .iter()
+                .map(|call| format!(" → {}", call_line(call)))
+                .collect();
+            let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
+            let to = message.thread.as_ref().filter(|_| handed_on);
+            let to = to.map(|thread| format!(" to the {thread}"));
+            format!(
+                "{}{}{mark}: {}{calls}",
+                message.speaker.display_name,
+                to.unwrap_or_default(),
+                message.content
+            )
+        }
+        Body::Renamed(renamed) => format!("title: {}", renamed.title),
+        Body::Tagged(tagged) => {
+            let added = tagged.add.iter().map(|tag| format!("+{tag}"));
+            let removed = tagged.remove.iter().map(|tag| format!("-{tag}"));
+            added.chain(removed).collect::<Vec<_>>().join(" ")
+        }
+        Body::Trashed(_) => "moved to the trash".to_owned(),
+        Body::Restored(_) => "taken out of the trash".to_owned(),
+        Body::Undone(undone) => format!("took entry {} back", undone.change),
+        Body::Failed(failed) if failed.withdrawn => {
+            format!("{}: (stopped before an answer)", failed.agent)
+        }
+        Body::Failed(failed) => failed.to_string(),
+        Body::Seated(seated) => match &seated.file {
+            Some(file) => format!("team started from {file}"),
+            None => "team resumed".to_owned(),
+        },
+        Body::Tasked(tasked) => tasked.task.clone(),
+        Body::Paired(_) | Body::Budgeted(_) | Body::Thought(_) => pair_line(&entry.body),
+        Body::Linked(linked) => {
+            format!(
+                "{} keeps this in its session {}",
+                linked.agent, linked.native
+            )
+        }
+        Body::Compacted(compacted) => format!(
+            "compacted up to entry {} by {}: {}",
+            compacted.upto, compacted.agent, compacted.summary
+        ),
+        Body::Lost(lost) => format!("an entry is lost: {}", lost.reason),
+        Body::Repaired(repaired) => {
+            format!(
+                "repaired: {} lost, {} doubtful",
+                repaired.lost.len(),
+                repaired.doubtful.len()
+            )
+        }
+        Body::Imported(imported) => format!(
+            "imported from {}, session {}",
+            imported.program, imported.original
+        ),
+        Body::Unknown(kind) => format!("({kind}: from a newer version)"),
+    };
+    harmless(&what)
+}
+
+/// Returns the kind of an entry for people. Scripts read `type` of `show --json`.
+pub fn entry_kind(body: &Body) -> &str {
+    match body {
+        Body::Seated(_) => "team",
+        Body::Tasked(_) => "team task",
+        Body::Paired(_) => "pair",
+        Body::Budgeted(_) => "rounds",
+        Body::Thought(_) => "reasoning",
+        Body::Linked(_) => "agent",
+        body => body.kind(),
+    }
+}
+
+/// Formats an entry that only pairs have, on one line.
+fn pair_line(body: &Body) -> String {
+    let shown = |seat: &PairedAgent| match &seat.model {
+        Some(model) => format!("{} ({model})", seat.agent),
+        None => seat.agent.clone(),
+    };
+    match body {
+        Body::Paired(paired) => format!(
+            "instructor {}, worker {}, in {}",
+            shown(&paired.instructor),
+            shown(&paired.worker),
+            paired.work_dir
+        ),
+        Body::Budgeted(budgeted) => budgeted.budget.to_string(),
+        Body::Thought(thought) => format!("{}: {}", thought.thread, thought.text),
+        _ => String::new(),
+    }
+}
+
+/// Formats a tool call on one line: its name and the values of its arguments, without JSON syntax.
+pub fn call_line(call: &ToolCall) -> String {
+    let values: Vec<String> = match &call.arguments {
+        Value::Object(fields) => fields
+            .values()
+            .map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            })
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![other.to_string()],
+    };
+    fit(&format!("{} {}", call.name, values.join(" ")), 120)
+}
+
+/// Lists the damage, one line each.
+pub fn damage(damage: &[Damage]) -> Vec<String> {
+    damage.iter().map(Damage::to_string).collect()
+}

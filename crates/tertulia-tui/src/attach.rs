@@ -1,0 +1,183 @@
+//! Finds a session on a server and follows it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tertulia_core::entry::Kind;
+use tertulia_core::id::{IdError, SessionId};
+use tertulia_core::query::Row;
+use tertulia_engine::error::ErrorKind;
+use tertulia_server::call::{Call, unexpected};
+use tertulia_server::protocol::{Answer, Ask, Detail, TalkInfo, TalkState};
+
+use super::effect::Next;
+use super::error::{TuiError, TuiResult};
+use super::host::Host;
+
+/// A server, and the store that it uses.
+#[derive(Clone)]
+pub struct Server {
+    /// Path of its socket.
+    pub path: PathBuf,
+    /// Host with the server's store.
+    pub host: Arc<dyn Host>,
+}
+
+/// A session that is being followed.
+pub struct Attachment {
+    /// Connection to the server.
+    pub call: Call,
+    /// The server.
+    pub server: Server,
+    /// Id of the session.
+    pub id: SessionId,
+    /// The session as the store has it.
+    pub row: Option<Row>,
+}
+
+impl Server {
+    /// Follows a session.
+    pub async fn follow(&self, id: SessionId) -> TuiResult<Attachment> {
+        let mut call = Call::connect(&self.path)?;
+        subscribe(&mut call, id)?;
+        self.attached(call, id).await
+    }
+
+    /// Follows the most recently active session, or starts one.
+    pub async fn follow_newest(&self) -> TuiResult<Attachment> {
+        let mut call = Call::connect(&self.path)?;
+        let talks = match call.ask(Ask::Ps)? {
+            Answer::PsResult { talks, .. } => talks,
+            other => return Err(unexpected(other).into()),
+        };
+        match newest(&talks) {
+            Some(talk) => {
+                let id = parsed(&talk.session_id)?;
+                subscribe(&mut call, id)?;
+                self.attached(call, id).await
+            }
+            None => self.begin(None).await,
+        }
+    }
+
+    /// Starts a session, with `agent` if one is named, and follows it.
+    pub async fn begin(&self, agent: Option<&str>) -> TuiResult<Attachment> {
+        self.create(&Next::New {
+            agent: agent.map(str::to_owned),
+            model: None,
+        })
+        .await
+    }
+
+    /// Starts a session with the participants of `next`, and follows it.
+    async fn create(&self, next: &Next) -> TuiResult<Attachment> {
+        let (mut kind, mut agent, mut model, mut team) = (None, None, None, None);
+        match next {
+            Next::New { agent: a, model: m } => (agent, model) = (a.clone(), m.clone()),
+            Next::Team { config, .. } => {
+                // The server may run in another folder.
+                let file = self.host.team_file(config)?;
+                team = Some(file.display().to_string());
+            }
+            Next::Pair => kind = Some(Kind::Pair),
+            Next::Resume { id, .. } => return self.follow(*id).await,
+        }
+        let mut call = Call::connect(&self.path)?;
+        let ask = Ask::SessionCreate {
+            title: None,
+            kind,
+            agent,
+            model,
+            team,
+            instructor: None,
+            worker: None,
+            max_rounds: None,
+            approve: None,
+        };
+        let id = match call.ask(ask)? {
+            Answer::SessionCreated { session_id } => parsed(&session_id)?,
+            other => return Err(unexpected(other).into()),
+        };
+        subscribe(&mut call, id)?;
+        self.attached(call, id).await
+    }
+
+    /// Switches the model of a session, and follows it.
+    async fn switch_model(&self, id: SessionId, model: &str) -> TuiResult<Attachment> {
+        let mut call = Call::connect(&self.path)?;
+        let ask = Ask::SessionConfigure {
+            session_id: Some(id.to_string()),
+            agent: None,
+            model: Some(model.to_owned()),
+            approve: None,
+            revoke: Vec::new(),
+        };
+        match call.ask(ask)? {
+            Answer::SessionConfigured { .. } => {}
+            other => return Err(unexpected(other).into()),
+        }
+        subscribe(&mut call, id)?;
+        self.attached(call, id).await
+    }
+
+    /// Prepares the next session on this server.
+    pub async fn prepare(&self, next: &Next) -> TuiResult<Attachment> {
+        match next {
+            Next::Resume {
+                team: Some(team), ..
+            } if !team.map.is_empty() => Err(TuiError::new(
+                ErrorKind::Usage,
+                "members cannot be mapped while attached",
+            )
+            .hint(
+                "detach with /exit (the session keeps running) and resume it with `tertulia team CONFIG --resume REF --map OLD=NEW`",
+            )),
+            Next::Resume {
+                id,
+                model: Some(model),
+                ..
+            } => self.switch_model(*id, model).await,
+            next => self.create(next).await,
+        }
+    }
+
+    /// Reads the session from the store. Called after subscribing, so that no entry is missed in
+    /// between.
+    async fn attached(&self, call: Call, id: SessionId) -> TuiResult<Attachment> {
+        let row = self.host.workspace().sessions.row(id).await.ok();
+        Ok(Attachment {
+            call,
+            server: self.clone(),
+            id,
+            row,
+        })
+    }
+}
+
+fn subscribe(call: &mut Call, id: SessionId) -> TuiResult<()> {
+    let ask = Ask::Subscribe {
+        session_id: id.to_string(),
+        detail: Detail::Full,
+        since: None,
+    };
+    match call.ask(ask)? {
+        Answer::Subscribed { .. } => Ok(()),
+        other => Err(unexpected(other).into()),
+    }
+}
+
+/// Returns the session that changed its state last, among those that are answering if there are
+/// any.
+fn newest(talks: &[TalkInfo]) -> Option<&TalkInfo> {
+    let answering = |talk: &&TalkInfo| talk.state == TalkState::Answering;
+    let candidates: Vec<&TalkInfo> = match talks.iter().any(|talk| answering(&talk)) {
+        true => talks.iter().filter(answering).collect(),
+        false => talks.iter().collect(),
+    };
+    candidates.into_iter().max_by(|a, b| a.since.cmp(&b.since))
+}
+
+fn parsed(id: &str) -> TuiResult<SessionId> {
+    id.parse()
+        .map_err(|error: IdError| TuiError::new(ErrorKind::Usage, error.to_string()))
+}

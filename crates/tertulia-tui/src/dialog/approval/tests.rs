@@ -1,0 +1,205 @@
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Color;
+use serde_json::json;
+use tertulia_agents::approval::Risk;
+use tertulia_core::entry::ToolCall;
+
+use super::*;
+use crate::test_support::{any_key, any_size, key, later, look, noon, screen};
+use crate::theme::{Palette, Theme};
+use crate::view::brush::Look;
+use crate::view::dialog;
+
+fn request(preview: &str) -> ToolRequest {
+    ToolRequest {
+        call: ToolCall {
+            id: "1".to_owned(),
+            name: "file_edit".to_owned(),
+            arguments: json!({}),
+        },
+        risk: Risk::Medium,
+        preview: preview.to_owned(),
+        key: "file_edit src/parser.rs".to_owned(),
+    }
+}
+
+const DIFF: &str = "--- src/parser.rs\n+++ src/parser.rs\n@@ -1,4 +1,4 @@\n fn parse() {\n\
+    -    let line = read();\n+    let line = read().trim_end(); // 漢字\n }\n";
+
+fn opened(preview: &str, size: (u16, u16)) -> Approval {
+    Approval::new(request(preview), "Claude", noon(), Size::from(size))
+}
+
+fn shown(approval: &Approval, size: (u16, u16), milliseconds: i64) -> String {
+    screen(size, |area, buffer| {
+        let look = Look {
+            now: later(milliseconds),
+            ..look()
+        };
+        dialog::approval::draw(approval, look, area, buffer);
+        None
+    })
+}
+
+#[test]
+fn what_a_tool_would_do_is_seen_before_it_is_allowed() {
+    let approval = opened(DIFF, (80, 24));
+    insta::assert_snapshot!("asked_80", shown(&approval, (80, 24), 300));
+    let approval = opened(DIFF, (120, 40));
+    insta::assert_snapshot!("asked_120", shown(&approval, (120, 40), 0));
+}
+
+#[test]
+fn keys_that_were_pressed_before_it_could_be_read_are_no_answer() {
+    let mut approval = opened(DIFF, (80, 24));
+    for name in ["y", "a", "enter", "esc"] {
+        assert_eq!(
+            approval.key(key(name), later(299)),
+            Reaction::Pass(vec![key(name)])
+        );
+    }
+    // Typing continues: each key restarts the quiet time.
+    assert_eq!(approval.due(noon()), Some(later(599)));
+    assert_eq!(
+        approval.key(key("y"), later(598)),
+        Reaction::Pass(vec![key("y")])
+    );
+    assert_eq!(approval.key(key("y"), later(898)), Reaction::Changed);
+    assert_eq!(
+        approval.key(key("enter"), later(899)),
+        Reaction::Answer(Verdict::Yes)
+    );
+}
+
+#[test]
+fn every_answer_has_its_keys() {
+    let answer = |names: &[&str]| {
+        let mut approval = opened(DIFF, (80, 24));
+        let mut last = Reaction::Nothing;
+        for name in names {
+            last = approval.key(key(name), later(300));
+        }
+        last
+    };
+    let check =
+        |names: &[&str], verdict| assert_eq!(answer(names), Reaction::Answer(verdict), "{names:?}");
+    check(&["y", "enter"], Verdict::Yes);
+    check(&["Y", "enter"], Verdict::Yes);
+    check(&["a", "enter"], Verdict::Always);
+    check(&["n", "enter"], Verdict::No);
+    check(&["a", "backspace", "enter"], Verdict::No);
+    check(&["esc"], Verdict::No);
+    check(&["^c"], Verdict::No);
+    // Enter alone denies: it may have been meant for something else.
+    check(&["enter"], Verdict::No);
+    check(&["right", "enter"], Verdict::Yes);
+    check(&["left", "enter"], Verdict::Always);
+    check(&["left", "left", "enter"], Verdict::Yes);
+    check(&["tab", "tab", "tab", "enter"], Verdict::No);
+    // A letter alone is no answer, and a second letter turns both into text.
+    for letter in ["y", "a", "n"] {
+        assert_eq!(answer(&[letter]), Reaction::Changed);
+    }
+    assert_eq!(answer(&["x"]), Reaction::Pass(vec![key("x")]));
+    assert_eq!(
+        answer(&["a", "t"]),
+        Reaction::Pass(vec![key("a"), key("t")])
+    );
+    assert_eq!(
+        answer(&["y", "y"]),
+        Reaction::Pass(vec![key("y"), key("y")])
+    );
+}
+
+#[test]
+fn a_long_preview_scrolls_and_says_how_much_is_not_seen() {
+    let long: String = (1..=100)
+        .map(|number| format!("+line {number}\n"))
+        .collect();
+    let mut approval = opened(&long, (80, 24));
+    insta::assert_snapshot!("long_80", shown(&approval, (80, 24), 300));
+    approval.key(key("pgdn"), later(300));
+    approval.key(key("down"), later(300));
+    assert!(shown(&approval, (80, 24), 300).contains("↑ 19 lines before, ↓ 63 more"));
+    approval.key(key("end"), later(300));
+    let end = shown(&approval, (80, 24), 300);
+    assert!(end.contains("+line 100") && !end.contains('↓'), "{end}");
+}
+
+#[test]
+fn nothing_hides_at_a_fold_or_behind_spaces() {
+    let command = format!("ls{}; rm -rf /\u{1b}[2K", " ".repeat(300));
+    let approval = opened(&command, (40, 24));
+    let screen = shown(&approval, (40, 24), 300);
+    assert!(screen.contains("rm -rf /\u{fffd}[2K"), "{screen}");
+    // Drawn at a size other than the last `resize`, the preview is folded for that size.
+    let screen = shown(&approval, (30, 24), 300);
+    assert!(screen.contains("; rm -rf"), "{screen}");
+    assert!(screen.contains("file_edit (medium risk)"), "{screen}");
+    // The meaning of "always" is shown in full, too.
+    assert!(screen.contains("src/parser.rs until"), "{screen}");
+}
+
+#[test]
+fn what_a_change_adds_and_takes_away_is_coloured() {
+    let approval = opened(DIFF, (80, 24));
+    let area = Rect::new(0, 0, 80, 24);
+    let mut buffer = Buffer::empty(area);
+    let look = Look {
+        theme: Theme::new(Palette::Dark),
+        now: later(300),
+    };
+    dialog::approval::draw(&approval, look, area, &mut buffer);
+    let colour = |mark: &str| {
+        let mut lines = (0..24).filter(|y| buffer[(2, *y)].symbol() == mark);
+        lines.next_back().map(|y| buffer[(2, y)].fg)
+    };
+    assert_eq!(colour("+"), Some(Color::Green));
+    assert_eq!(colour("-"), Some(Color::Red));
+    assert_eq!(colour("@"), Some(Color::Cyan));
+}
+
+#[test]
+fn a_change_is_told_by_its_first_letter() {
+    let check = |line, expected| assert_eq!(kind(line), expected, "{line}");
+    check("+added", LineKind::Added);
+    check("-removed", LineKind::Removed);
+    check("--- a", LineKind::Place);
+    check("+++ a", LineKind::Place);
+    check("@@ -1 +1 @@", LineKind::Place);
+    check(" same", LineKind::Same);
+    check("", LineKind::Same);
+}
+
+#[test]
+fn a_huge_preview_is_folded_once_and_drawn_in_part() {
+    // 500 kB in one line, and 200 000 lines.
+    for preview in ["x".repeat(500_000), "+x\n".repeat(200_000)] {
+        let mut approval = opened(&preview, (80, 24));
+        for _ in 0..50 {
+            approval.key(key("pgdn"), later(300));
+            shown(&approval, (80, 24), 300);
+        }
+        let lines = approval.lines(dialog_inside(Size::new(80, 24)).width);
+        assert!(matches!(lines, Cow::Borrowed(_)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_keys_and_no_size_break_it(
+        keys in proptest::collection::vec(any_key(), 0..20), size in any_size(), told in any_size(),
+    ) {
+        let mut approval = opened(DIFF, told);
+        for key in keys {
+            approval.key(key, later(300));
+            shown(&approval, size, 300);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Converts log entries to transcript items.
+
+use tertulia_agents::FailureKind;
+use tertulia_core::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
+use tertulia_core::team::markers;
+use tertulia_engine::text::entries as show;
+
+use super::item::{Item, Said, Tone, Used, What};
+
+/// Converts entries to items, in order. Tool results are merged into their calls.
+pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
+    let mut items = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            Body::Message(message) => said(&mut items, Some(entry), message, kind),
+            // A note suffices: the user cancelled it, and the truncated message is marked as such.
+            Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => {
+                items.push(notice(entry, Tone::Note));
+            }
+            Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
+                items.push(notice(entry, Tone::Error));
+            }
+            Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) => {
+                items.push(notice(entry, Tone::Note));
+            }
+            Body::Thought(thought) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Thought(thought.text.clone()),
+            }),
+            _ => {}
+        }
+    }
+    items
+}
+
+/// Converts one message to items.
+pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<Item> {
+    let mut items = Vec::new();
+    said(&mut items, entry, message, kind);
+    items
+}
+
+/// Number of items of an entry. A tool result counts with its call.
+pub fn things(entry: &Entry) -> usize {
+    match &entry.body {
+        Body::Message(message) if is_result(message) => 0,
+        Body::Message(message) => message.tool_calls.len() + usize::from(has_words(message)),
+        Body::Failed(_)
+        | Body::Lost(_)
+        | Body::Repaired(_)
+        | Body::Compacted(_)
+        | Body::Tasked(_)
+        | Body::Thought(_)
+        | Body::Forked(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Returns true if a message is a tool result.
+pub fn is_result(message: &Message) -> bool {
+    message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
+}
+
+/// Returns true if a message only forwards the message of an agent of a pair to the other: it has
+/// already been shown.
+fn is_handed_on(message: &Message, kind: Kind) -> bool {
+    kind == Kind::Pair && message.role == Role::User && message.speaker.kind == SpeakerKind::Ai
+}
+
+/// Returns false for a message that consists of tool calls only.
+fn has_words(message: &Message) -> bool {
+    !message.content.is_empty() || message.tool_calls.is_empty()
+}
+
+fn notice(entry: &Entry, tone: Tone) -> Item {
+    Item {
+        seq: Some(entry.seq),
+        what: What::Notice {
+            tone,
+            text: show::entry_line(entry),
+        },
+    }
+}
+
+fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: Kind) {
+    let seq = entry.map(|entry| entry.seq);
+    if is_handed_on(message, kind) {
+        return;
+    }
+    if is_result(message) {
+        if put_result(items, message) {
+            return;
+        }
+        // The call is not loaded.
+        let text = format!("{}: {}", message.speaker.name, message.content);
+        let what = What::Notice {
+            tone: Tone::Note,
+            text,
+        };
+        return items.push(Item { seq, what });
+    }
+    if has_words(message) {
+        items.push(Item {
+            seq,
+            what: What::Said(spoken(message, kind, entry)),
+        });
+    }
+    items.extend(message.tool_calls.iter().map(|call| Item {
+        seq,
+        what: What::Used(Used {
+            call: call.clone(),
+            output: None,
+            folded: true,
+        }),
+    }));
+}
+
+/// Adds a tool result to its call; returns false if the call is not loaded.
+fn put_result(items: &mut [Item], message: &Message) -> bool {
+    let Some(id) = &message.tool_call_id else {
+        return false;
+    };
+    let call = items
+        .iter_mut()
+        .rev()
+        .find_map(|item| match &mut item.what {
+            What::Used(used) if used.call.id == *id && used.output.is_none() => Some(used),
+            _ => None,
+        });
+    match call {
+        Some(used) => {
+            let outcome = message.tool_outcome().unwrap_or(ToolOutcome::Ok);
+            used.output = Some((message.content.clone(), outcome));
+            true
+        }
+        None => false,
+    }
+}
+
+/// Converts a message to its displayed form.
+pub fn spoken(message: &Message, kind: Kind, entry: Option<&Entry>) -> Said {
+    Said {
+        speaker: message.speaker.clone(),
+        to: message
+            .addressees
+            .iter()
+            .map(|addressee| addressee.identifier.clone())
+            .collect(),
+        at: entry.map(|entry| entry.at),
+        model: message.model.clone(),
+        text: match kind {
+            Kind::Team => markers::shown(&message.content),
+            Kind::Chat | Kind::Pair => message.content.clone(),
+        },
+        interrupted: message.interrupted,
+        streaming: false,
+    }
+}

@@ -1,0 +1,211 @@
+//! What the program around the TUI provides: it knows arguments, settings and environment, and
+//! passes on what the TUI needs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, ProjectIds, Row};
+use tertulia_engine::event::Tone;
+use tertulia_engine::setup::Setup;
+use tertulia_engine::text::hint::Invocation;
+use tertulia_store::Sessions;
+
+use crate::effect::Next;
+use crate::error::TuiResult;
+use crate::theme::Theme;
+
+/// The program, as far as the TUI needs it. A host belongs to the workspace of one session.
+#[async_trait(?Send)]
+pub trait Host: Send + Sync {
+    /// Returns the store and the folder that the session works with.
+    fn workspace(&self) -> &Workspace;
+
+    /// Prepares another session in this process.
+    async fn prepare(&self, next: &Next) -> TuiResult<Prepared>;
+
+    /// Returns the session that a reference names.
+    async fn find(&self, reference: &str) -> TuiResult<Row>;
+
+    /// Renames a session.
+    async fn rename(&self, id: SessionId, title: &str) -> TuiResult<Row>;
+
+    /// Adds and removes tags of a session.
+    async fn tag(&self, id: SessionId, add: &[String], remove: &[String]) -> TuiResult<Row>;
+
+    /// Moves a session to the trash.
+    async fn trash(&self, id: SessionId) -> TuiResult<Row>;
+
+    /// Forks a session after an entry, or at its end.
+    async fn fork(&self, id: SessionId, at: Option<Seq>) -> TuiResult<Forked>;
+
+    /// Writes a session to a file, by default to a new one in the working directory.
+    async fn export(
+        &self,
+        id: SessionId,
+        format: ExportFormat,
+        file: Option<&str>,
+    ) -> TuiResult<Exported>;
+
+    /// Lists the agents, as lines of a table.
+    async fn agents(&self) -> TuiResult<Vec<String>>;
+
+    /// Returns the models of an agent.
+    async fn models(&self, agent: &str) -> TuiResult<Models>;
+
+    /// Lists the teams, as lines of a table.
+    async fn teams(&self) -> TuiResult<Vec<String>>;
+
+    /// Returns the names of the teams.
+    async fn team_names(&self) -> TuiResult<Vec<String>>;
+
+    /// Returns the absolute path of a team file, given its path or the name of the team.
+    fn team_file(&self, config: &str) -> TuiResult<PathBuf>;
+
+    /// Returns the prompts of earlier sessions, oldest first.
+    fn earlier_prompts(&self) -> Vec<String>;
+
+    /// Adds a prompt to those of earlier sessions.
+    async fn remember_prompt(&self, prompt: &str) -> TuiResult<()>;
+}
+
+/// Store, project and folders of a session.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// The store.
+    pub sessions: Sessions,
+    /// The project that the TUI runs in.
+    pub project: ProjectIds,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// Home folder, which `~/` in paths means.
+    pub home: Option<PathBuf>,
+    /// Time zone of the user.
+    pub zone: TimeZone,
+}
+
+impl Workspace {
+    /// Returns the filter for the sessions of the project.
+    pub fn here(&self) -> Filter {
+        Filter {
+            project: Some(self.project.clone()),
+            ..Filter::default()
+        }
+    }
+
+    /// Returns the path that the user means.
+    pub fn path(&self, written: &str) -> PathBuf {
+        match written.strip_prefix("~/").zip(self.home.as_ref()) {
+            Some((rest, home)) => home.join(rest),
+            None => self.cwd.join(written),
+        }
+    }
+}
+
+/// A session that is ready to be opened in this process.
+pub struct Prepared {
+    /// Host of the session.
+    pub host: Arc<dyn Host>,
+    /// The session and its participants.
+    pub setup: Setup,
+    /// Whether nothing is saved.
+    pub ephemeral: bool,
+    /// Whether the user picks a session first.
+    pub picks: bool,
+    /// First message.
+    pub prompt: Option<String>,
+    /// Earlier session that the user may resume instead.
+    pub earlier: Option<Box<Row>>,
+    /// Hint at an earlier session, for a new one.
+    pub mention: Option<String>,
+    /// Messages of the preparation.
+    pub notices: Vec<(Tone, String)>,
+}
+
+/// What applies to all sessions of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Colours.
+    pub theme: Theme,
+    /// Whether the terminal supports hyperlinks.
+    pub links: bool,
+    /// Command that starts the user's editor, with arguments.
+    pub editor: String,
+    /// How the program was started, for commands in hints.
+    pub invocation: Invocation,
+}
+
+/// Result of [`Host::fork`].
+#[derive(Clone, Debug)]
+pub struct Forked {
+    /// The fork.
+    pub row: Row,
+    /// Whether an interrupted answer was saved first.
+    pub recovered: bool,
+}
+
+/// Models of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    /// Model names.
+    pub names: Vec<String>,
+    /// Whether the list is complete. An agent CLI with its own models lists only the configured
+    /// one.
+    pub complete: bool,
+}
+
+/// An exported file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// Path.
+    pub path: PathBuf,
+    /// Size in bytes.
+    pub bytes: usize,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+}
+
+/// Format of an exported session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Markdown, for people.
+    #[default]
+    Markdown,
+    /// One JSON object.
+    Json,
+    /// The log itself, line by line.
+    Jsonl,
+    /// The messages of a team session as one document.
+    Snapshot,
+}
+
+impl ExportFormat {
+    /// All formats, in the order of the help.
+    pub const ALL: [ExportFormat; 4] = [
+        ExportFormat::Markdown,
+        ExportFormat::Json,
+        ExportFormat::Jsonl,
+        ExportFormat::Snapshot,
+    ];
+
+    /// Returns the name as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ExportFormat::Markdown => "md",
+            ExportFormat::Json => "json",
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Snapshot => "snapshot",
+        }
+    }
+
+    /// Returns the format of this name, in lower or upper case.
+    pub fn named(name: &str) -> Option<ExportFormat> {
+        if name.eq_ignore_ascii_case("markdown") {
+            return Some(ExportFormat::Markdown);
+        }
+        let mut all = ExportFormat::ALL.into_iter();
+        all.find(|format| format.name().eq_ignore_ascii_case(name))
+    }
+}

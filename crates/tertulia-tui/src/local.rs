@@ -1,0 +1,307 @@
+//! A session in this process: its task runs on a thread of its own and speaks to the screen in data,
+//! so that drawing waits neither for an agent nor for a disk.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
+use tertulia_engine::error::ErrorBody;
+use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
+use tertulia_engine::live::{CommandOutcome, SessionCommand};
+use tertulia_engine::setup::Setup;
+use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::event_queue::EventQueue;
+use super::live::{LiveCommand, LiveEvent, Ticket};
+use crate::error::{TuiError, TuiResult};
+
+/// Time that background tasks get to end when a session closes.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A command, and what cancels it.
+type Given = (LiveCommand, CancellationToken);
+
+/// Where the answer to the last permission request goes, and its ticket.
+type Question = Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>;
+
+/// A session in this process.
+#[derive(Debug)]
+pub struct LocalSession {
+    commands: mpsc::UnboundedSender<Given>,
+    events: EventQueue<LiveEvent>,
+    /// Cancels the running command.
+    cancel: Mutex<CancellationToken>,
+    controls: Controls,
+    question: Question,
+    permissions: Permissions,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LocalSession {
+    /// Opens a session on a thread of its own.
+    pub fn start(setup: Setup, events: EventQueue<LiveEvent>) -> TuiResult<LocalSession> {
+        let (commands, mut taken) = mpsc::unbounded_channel();
+        let failed = |error| TuiError::failed("cannot start the session", &error);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let permissions = setup.options.rules.clone();
+        let (controls, question) = (Controls::default(), Question::default());
+        let state = permissions.state();
+        events.push(LiveEvent::Session(SessionEvent::Permissions { state }));
+        let mut screen = ScreenObserver {
+            events: events.clone(),
+            question: question.clone(),
+            ticket: 0,
+        };
+        let stops = controls.clone();
+        let thread = std::thread::Builder::new()
+            .name("session".into())
+            .spawn(move || {
+                let setup = async { Ok(setup) };
+                let limits = Limits::default();
+                runtime.block_on(task::run(setup, &mut taken, &mut screen, &stops, limits));
+                runtime.shutdown_timeout(LEAVE_WITHIN);
+            })
+            .map_err(failed)?;
+        Ok(LocalSession {
+            commands,
+            events,
+            cancel: Mutex::default(),
+            controls,
+            question,
+            permissions,
+            thread: Some(thread),
+        })
+    }
+
+    /// What happened.
+    pub fn events(&self) -> &EventQueue<LiveEvent> {
+        &self.events
+    }
+
+    /// Sends a command.
+    pub fn command(&self, command: LiveCommand) {
+        // A new command is not cancelled by what cancelled the one before, and can be cancelled before
+        // it has begun. Leaving may still have to cancel the running one.
+        let cancel = CancellationToken::new();
+        if command != LiveCommand::Leave {
+            *locked(&self.cancel) = cancel.clone();
+        }
+        // A session that is gone has said so.
+        let _ = self.commands.send((command, cancel));
+    }
+
+    /// Stops the running turn.
+    pub fn cancel(&self) {
+        locked(&self.cancel).cancel();
+    }
+
+    /// Drops the running turn without waiting. What was on the screen is in the draft.
+    pub fn abort(&self) {
+        self.controls.insist.cancel();
+    }
+
+    /// Answers a permission request, if it is still the last one: an answer must not reach a later
+    /// request.
+    pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
+        let mut last = locked(&self.question);
+        if let Some((_, asked)) = last.take_if(|(asked, _)| *asked == ticket) {
+            // The turn may have been stopped meanwhile.
+            let _ = asked.send(verdict);
+        }
+    }
+
+    /// Changes the tool permissions, also during a turn.
+    pub fn permit(&self, change: &PermissionChange) {
+        self.permissions.change(change);
+        let state = self.permissions.state();
+        self.events
+            .push(LiveEvent::Session(SessionEvent::Permissions { state }));
+    }
+
+    /// Waits for the thread to end, after [`LiveEvent::Gone`].
+    pub fn join(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic on it was told when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes events of a session on to the screen.
+struct ScreenObserver {
+    events: EventQueue<LiveEvent>,
+    question: Question,
+    /// Number of permission requests so far.
+    ticket: Ticket,
+}
+
+impl ScreenObserver {
+    fn event(&self, event: SessionEvent) {
+        self.events.push(LiveEvent::Session(event));
+    }
+}
+
+impl Observer for ScreenObserver {
+    type Request = Given;
+
+    fn publish(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::NotOpened { error } => {
+                self.events
+                    .push(LiveEvent::NotOpened(Box::new(error.into())));
+            }
+            SessionEvent::Gone { farewell } => self.events.push(LiveEvent::Gone(farewell)),
+            SessionEvent::Notice { tone, text, error } => {
+                // On the screen, commands take the place of flags.
+                let text =
+                    text.replace("`--map OLD=NEW` on the command line", "`/team map OLD=NEW`");
+                self.event(SessionEvent::Notice { tone, text, error });
+            }
+            event => self.event(event),
+        }
+    }
+
+    fn ask(&mut self, request: &ToolRequest) -> Option<oneshot::Receiver<Verdict>> {
+        let (answer, verdict) = oneshot::channel();
+        self.ticket += 1;
+        *locked(&self.question) = Some((self.ticket, answer));
+        let request = Box::new(request.clone());
+        self.events
+            .push(LiveEvent::Permission(self.ticket, request));
+        Some(verdict)
+    }
+
+    fn withdraw(&mut self) {
+        locked(&self.question).take();
+    }
+
+    fn opened(&mut self, _: Permissions) {}
+
+    fn take(&mut self, (command, cancel): Given) -> Step {
+        let command = match command {
+            LiveCommand::Say(text) => SessionCommand::Say(text),
+            LiveCommand::As(name) => SessionCommand::As(name),
+            LiveCommand::Compact => SessionCommand::Compact,
+            LiveCommand::Leave | LiveCommand::End => return Step::Close,
+        };
+        Step::Execute(command, cancel)
+    }
+
+    fn finish(&mut self, outcome: CommandOutcome, state: SessionState) {
+        for notice in outcome.notices {
+            self.event(SessionEvent::notice(notice.tone, notice.text));
+        }
+        let floor = Box::new(state);
+        self.event(SessionEvent::Over { floor });
+    }
+
+    fn is_needed(&self) -> bool {
+        true
+    }
+
+    fn leaving(&mut self, _: SessionState) {}
+
+    fn closed(&mut self, _: &SessionEnd) {}
+
+    fn crashed(&mut self, error: &ErrorBody) {
+        let error = TuiError::from(error.clone());
+        self.events.push(LiveEvent::NotOpened(Box::new(error)));
+        self.events.push(LiveEvent::Gone(SessionEnd::default()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tertulia_agents::approval::Risk;
+    use tertulia_core::entry::ToolCall;
+
+    use super::*;
+
+    fn session() -> (LocalSession, ScreenObserver, mpsc::UnboundedReceiver<Given>) {
+        let (commands, taken) = mpsc::unbounded_channel();
+        let (events, question) = (EventQueue::default(), Question::default());
+        let observer = ScreenObserver {
+            events: events.clone(),
+            question: question.clone(),
+            ticket: 0,
+        };
+        let session = LocalSession {
+            commands,
+            events,
+            cancel: Mutex::default(),
+            controls: Controls::default(),
+            question,
+            permissions: Permissions::default(),
+            thread: None,
+        };
+        (session, observer, taken)
+    }
+
+    fn request() -> ToolRequest {
+        ToolRequest {
+            call: ToolCall {
+                id: "1".to_owned(),
+                name: "shell".to_owned(),
+                arguments: json!({}),
+            },
+            risk: Risk::High,
+            preview: String::new(),
+            key: "shell".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_reaches_only_what_it_was_given_to() {
+        let (session, mut observer, _commands) = session();
+        // The first request is not waited for any more.
+        drop(observer.ask(&request()));
+        let mut second = observer.ask(&request()).unwrap();
+        session.answer(1, Verdict::Yes);
+        assert!(second.try_recv().is_err());
+        session.answer(2, Verdict::No);
+        assert_eq!(second.try_recv(), Ok(Verdict::No));
+    }
+
+    #[test]
+    fn what_has_not_begun_can_be_stopped() {
+        let (session, _observer, mut commands) = session();
+        let mut given = |command| {
+            session.command(command);
+            commands.try_recv().unwrap().1
+        };
+        let first = given(LiveCommand::Compact);
+        session.cancel();
+        assert!(first.is_cancelled());
+        // What comes after it is not.
+        let second = given(LiveCommand::Say("next".to_owned()));
+        assert!(!second.is_cancelled());
+        // Who leaves stops it, however late.
+        let _ = given(LiveCommand::Leave);
+        session.cancel();
+        assert!(second.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_shown_and_ends_the_session() {
+        let (session, mut observer, mut orders) = session();
+        let setup = async { Err(Vec::new().pop().unwrap()) };
+        let (controls, limits) = (Controls::default(), Limits::default());
+        task::run(setup, &mut orders, &mut observer, &controls, limits).await;
+        let news: Vec<News> = session.news().take().await.into();
+        let [News::NotOpened(error), News::Gone(_)] = &news[..] else {
+            unreachable!("{news:?}")
+        };
+        assert!(error.to_string().contains("the session task crashed"));
+    }
+}

@@ -1,0 +1,307 @@
+//! State of the TUI: the view is a function of [`State`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratatui::layout::Size;
+use tertulia_agents::approval::{Approval as ApprovalMode, PermissionState};
+use tertulia_core::entry::Speaker;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::SessionMeta;
+use tertulia_engine::event::SessionEnd;
+use tertulia_engine::pair::Progress;
+use tertulia_engine::text::hint::Invocation;
+
+use super::activity::{Activity, Doing};
+use super::dialog::approval::Approval;
+use super::dialog::confirm::Confirm;
+use super::dialog::failure::Failure;
+use super::dialog::restore::Restore;
+use super::effect::{Next, Now};
+use super::help::Help;
+use super::history::History;
+use super::input::Input;
+use super::keymap::Keys;
+use super::live::Ticket;
+use super::overlay::Overlay;
+use super::picker::Picker;
+use super::queue::Queue;
+use super::rewind::Rewind;
+use super::search::Search;
+use super::session_info::SessionInfo;
+use super::sheet::Sheet;
+use super::stats::Stats;
+use super::theme::Theme;
+use super::toast::Toasts;
+use super::todos::Todos;
+use super::transcript::Transcript;
+use super::tree::Tree;
+use crate::error::TuiError;
+
+/// Complete state of the screen for one open session.
+#[derive(Debug)]
+pub struct State {
+    /// Terminal size.
+    pub size: Size,
+    /// Colours.
+    pub theme: Theme,
+    /// Whether the terminal supports hyperlinks.
+    pub links: bool,
+    /// Program name and flags of this run, repeated in the commands that hints suggest.
+    pub invocation: Invocation,
+    /// Facts about the session known before it was opened.
+    pub info: SessionInfo,
+    /// Id of the open session.
+    pub id: SessionId,
+    /// Session metadata; `None` until the first entry is saved.
+    pub meta: Option<SessionMeta>,
+    /// Messages, tool calls and notices.
+    pub transcript: Transcript,
+    /// Input field.
+    pub input: Input,
+    /// Keys that act differently when pressed twice.
+    pub keys: Keys,
+    /// Open overlays and dialogs; the last one is in front and gets the keys.
+    pub overlays: Vec<Layer>,
+    /// Number of overlays opened so far.
+    pub opened: u64,
+    /// Toast messages.
+    pub toasts: Toasts,
+    /// Whether keys go to the transcript (reading mode) instead of the input.
+    pub reading: bool,
+    /// Lifecycle phase of the session on this screen.
+    pub phase: Phase,
+    /// Current turn; `None` while no agent answers.
+    pub running: Option<Running>,
+    /// Messages typed during a turn; each is sent when the current turn ends.
+    pub ahead: VecDeque<String>,
+    /// Whether the [`Layer::Restore`] dialog is unanswered; no message is sent before that.
+    pub is_undecided: bool,
+    /// Activity line above the input.
+    pub activity: Activity,
+    /// Members of the team waiting to speak.
+    pub queue: Queue,
+    /// Todo list of the agent.
+    pub todos: Todos,
+    /// Progress of a pair, and when it was reported.
+    pub progress: Option<(Progress, Timestamp)>,
+    /// The tool permissions in force.
+    pub permissions: PermissionState,
+    /// Number of messages held in memory because they could not be saved.
+    pub held: usize,
+    /// Whether the last turn failed.
+    pub failed: bool,
+    /// Session to open after this one.
+    pub next: Option<Next>,
+    /// Signal that ends the program.
+    pub signal: Option<u8>,
+    /// Action for the next store service answer that names a session.
+    pub wish: Option<Wish>,
+    /// Error that prevented opening the session.
+    pub broken: Option<TuiError>,
+    /// Whether the session was opened.
+    pub has_begun: bool,
+    /// Whether another session was shown on this screen before.
+    pub was_open: bool,
+    /// Session that was shown on this screen before this one.
+    pub before: Option<Next>,
+    /// Messages and exit status for the shell after the screen closes.
+    pub farewell: SessionEnd,
+}
+
+/// Lifecycle phase of a session on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The session is being opened.
+    Opening,
+    /// The session is open.
+    Open,
+    /// The user is leaving the session.
+    Leaving,
+    /// The session has ended.
+    Gone,
+}
+
+/// The current turn.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// Start of the turn, or of the current agent's turn among several agents.
+    pub since: Timestamp,
+    /// Agent that answers.
+    pub who: Speaker,
+    /// Current activity of the agent.
+    pub doing: Doing,
+    /// Tool that needs approval.
+    pub tool: String,
+    /// Activity to show once the tool is approved.
+    pub then: Doing,
+    /// Length of the answer so far in bytes; an estimate of its tokens until they are reported.
+    pub letters: usize,
+    /// Whether the user has cancelled the turn.
+    pub stopped: bool,
+    /// Whether the prompt is not yet confirmed as saved.
+    pub unheard: bool,
+}
+
+/// Action for a session that the store service finds or creates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Resumes the session, scrolled to an entry if one is given.
+    Resume(Option<Seq>),
+    /// Resumes the session with this text in the input.
+    Rewrite(String),
+}
+
+/// An open overlay or dialog.
+#[derive(Debug)]
+pub enum Layer {
+    /// Keys and commands.
+    Help(Box<Help>),
+    /// Session list.
+    Picker(Box<Picker>),
+    /// Full-text search.
+    Search(Box<Search>),
+    /// Fork tree of the session.
+    Tree(Box<Tree>),
+    /// Statistics.
+    Stats(Box<Stats>),
+    /// List of messages to rewind to.
+    Rewind(Box<Rewind>),
+    /// Read-only text.
+    Sheet(Box<Sheet>),
+    /// Dialog that asks for tool permission, with the ticket of the request.
+    Approval(Ticket, Box<Approval>),
+    /// Dialog that offers to resume an earlier session.
+    Restore(Box<Restore>),
+    /// Dialog that offers to continue unfinished work of a pair.
+    GoOn(Confirm),
+    /// Error message.
+    Failure(Box<Failure>),
+}
+
+impl Layer {
+    /// Returns true for overlays that cover the whole screen, false for dialogs.
+    pub fn is_whole(&self) -> bool {
+        !matches!(
+            self,
+            Layer::Approval(..) | Layer::Restore(_) | Layer::GoOn(_) | Layer::Failure(_)
+        )
+    }
+
+    /// Returns the overlay.
+    pub fn get(&self) -> &dyn Overlay {
+        match self {
+            Layer::Help(help) => help.as_ref(),
+            Layer::Picker(picker) => picker.as_ref(),
+            Layer::Search(search) => search.as_ref(),
+            Layer::Tree(tree) => tree.as_ref(),
+            Layer::Stats(stats) => stats.as_ref(),
+            Layer::Rewind(rewind) => rewind.as_ref(),
+            Layer::Sheet(sheet) => sheet.as_ref(),
+            Layer::Approval(_, approval) => approval.as_ref(),
+            Layer::Restore(restore) => restore.as_ref(),
+            Layer::GoOn(confirm) => confirm,
+            Layer::Failure(failure) => failure.as_ref(),
+        }
+    }
+
+    /// Returns the overlay, to be changed.
+    pub fn get_mut(&mut self) -> &mut dyn Overlay {
+        match self {
+            Layer::Help(help) => help.as_mut(),
+            Layer::Picker(picker) => picker.as_mut(),
+            Layer::Search(search) => search.as_mut(),
+            Layer::Tree(tree) => tree.as_mut(),
+            Layer::Stats(stats) => stats.as_mut(),
+            Layer::Rewind(rewind) => rewind.as_mut(),
+            Layer::Sheet(sheet) => sheet.as_mut(),
+            Layer::Approval(_, approval) => approval.as_mut(),
+            Layer::Restore(restore) => restore.as_mut(),
+            Layer::GoOn(confirm) => confirm,
+            Layer::Failure(failure) => failure.as_mut(),
+        }
+    }
+}
+
+impl State {
+    /// Creates the state of a session that is being opened.
+    pub fn new(info: SessionInfo, history: History, size: Size, theme: Theme) -> State {
+        let total = info.restored.as_ref().map_or(0, |meta| meta.head.seq.0);
+        let mut transcript = Transcript::new(total);
+        transcript.speakers(info.colours());
+        let mut input = Input::new(history);
+        input.set_members(info.candidates());
+        input.set_people(info.people());
+        State {
+            size,
+            theme,
+            links: false,
+            invocation: Invocation::default(),
+            id: info.id,
+            meta: info.restored.as_deref().cloned(),
+            transcript,
+            input,
+            keys: Keys::default(),
+            overlays: Vec::new(),
+            opened: 0,
+            toasts: Toasts::default(),
+            reading: false,
+            phase: Phase::Opening,
+            running: None,
+            ahead: VecDeque::new(),
+            is_undecided: false,
+            activity: Activity::default(),
+            queue: Queue::default(),
+            todos: Todos::default(),
+            progress: None,
+            permissions: State::asking(),
+            held: 0,
+            failed: false,
+            next: None,
+            signal: None,
+            wish: None,
+            broken: None,
+            has_begun: false,
+            was_open: false,
+            before: None,
+            farewell: SessionEnd::default(),
+            info,
+        }
+    }
+
+    /// Tool permissions before the session reports any.
+    pub fn asking() -> PermissionState {
+        PermissionState {
+            mode: ApprovalMode::Ask,
+            always: Vec::new(),
+        }
+    }
+
+    /// Returns true once the session has ended and the event loop can stop.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Gone
+    }
+
+    /// Returns true if the session is being left or has ended.
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving | Phase::Gone)
+    }
+
+    /// Time until the view changes without an event, such as an expiring toast.
+    pub fn due(&self, now: Now) -> Option<Duration> {
+        let overlays = self.overlays.iter();
+        let overlays = overlays.filter_map(|layer| layer.get().due(now.at));
+        let others = [self.toasts.due(now.at), self.activity.due(now.at)];
+        let first = overlays.chain(others.into_iter().flatten()).min()?;
+        let left = first.duration_since(now.at);
+        // At least a millisecond, so that an overdue item does not make the loop spin.
+        let left = Duration::try_from(left).unwrap_or_default();
+        Some(left.max(Duration::from_millis(1)))
+    }
+
+    /// Returns true while an agent answers.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+}

@@ -1,0 +1,171 @@
+//! Toasts: short messages that disappear by themselves.
+
+use std::collections::VecDeque;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::item::Tone;
+
+/// Maximum number visible; the oldest is dropped.
+const MOST: usize = 3;
+/// Time before its end at which a toast fades.
+const FADING: SignedDuration = SignedDuration::from_millis(800);
+
+/// Current toasts.
+#[derive(Clone, Debug, Default)]
+pub struct Toasts {
+    all: VecDeque<Toast>,
+}
+
+/// A toast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// Severity.
+    pub tone: Tone,
+    /// Text.
+    pub text: String,
+    since: Timestamp,
+}
+
+impl Toast {
+    /// Lifetime: longer for higher severity.
+    fn life(&self) -> SignedDuration {
+        SignedDuration::from_secs(match self.tone {
+            Tone::Note => 4,
+            Tone::Warning => 7,
+            Tone::Error => 10,
+        })
+    }
+
+    fn is_alive(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.since);
+        // A clock that was set back must not prolong the life.
+        age < self.life() && !age.is_negative()
+    }
+
+    /// Returns true if it is about to disappear.
+    pub fn is_fading(&self, now: Timestamp) -> bool {
+        now.duration_since(self.since) >= self.life() - FADING
+    }
+}
+
+impl Toasts {
+    /// Shows a message from now on.
+    pub fn push(&mut self, tone: Tone, text: &str, now: Timestamp) {
+        // A repeated message replaces the earlier one.
+        self.all
+            .retain(|toast| toast.text != text || toast.tone != tone);
+        self.all.push_back(Toast {
+            tone,
+            text: text.to_owned(),
+            since: now,
+        });
+        while self.all.len() > MOST {
+            self.all.pop_front();
+        }
+    }
+
+    /// Removes expired toasts; returns true if there were any.
+    pub fn sweep(&mut self, now: Timestamp) -> bool {
+        let before = self.all.len();
+        self.all.retain(|toast| toast.is_alive(now));
+        self.all.len() < before
+    }
+
+    /// Time of the next visible change without an event.
+    pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        let changes = self.all.iter().filter_map(|toast| {
+            let end = toast.life();
+            let next = if toast.is_fading(now) {
+                end
+            } else {
+                end - FADING
+            };
+            toast.since.checked_add(next).ok()
+        });
+        changes.min()
+    }
+
+    /// Visible toasts, oldest first.
+    pub fn seen(&self, now: Timestamp) -> impl Iterator<Item = &Toast> {
+        self.all.iter().filter(move |toast| toast.is_alive(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{later, look, noon, screen};
+    use crate::view;
+    use crate::view::brush::Look;
+
+    fn texts(toasts: &Toasts, now: Timestamp) -> Vec<&str> {
+        toasts.seen(now).map(|toast| toast.text.as_str()).collect()
+    }
+
+    #[test]
+    fn at_most_three_are_seen() {
+        let mut toasts = Toasts::default();
+        for text in ["1", "2", "3", "4", "2"] {
+            toasts.push(Tone::Note, text, noon());
+        }
+        assert_eq!(texts(&toasts, noon()), ["3", "4", "2"]);
+    }
+
+    #[test]
+    fn they_fade_and_go() {
+        let mut toasts = Toasts::default();
+        toasts.push(Tone::Note, "saved", noon());
+        toasts.push(Tone::Error, "lost", noon());
+        assert_eq!(toasts.due(noon()), Some(later(3200)));
+        let fading = |now| {
+            toasts
+                .seen(now)
+                .map(|toast| toast.is_fading(now))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(fading(later(3199)), [false, false]);
+        assert_eq!(fading(later(3200)), [true, false]);
+        assert_eq!(toasts.due(later(3200)), Some(later(4000)));
+        assert!(!toasts.sweep(later(3999)) && toasts.sweep(later(4000)));
+        assert_eq!(texts(&toasts, later(4000)), ["lost"]);
+        assert!(toasts.sweep(later(10_000)) && toasts.due(later(10_000)).is_none());
+        toasts.push(Tone::Note, "from the future", later(9_999_999));
+        assert!(texts(&toasts, noon()).is_empty());
+    }
+
+    #[test]
+    fn a_sentence_can_be_read_to_its_end() {
+        let mut toasts = Toasts::default();
+        let text = "the editor (some-editor --wait) ended with exit status: 1: nothing was changed";
+        toasts.push(Tone::Error, text, noon());
+        let seen = screen((80, 24), |area, buffer| {
+            view::toast::draw(&toasts, look(), area, buffer);
+            None
+        });
+        let words: Vec<&str> = seen.split_whitespace().collect();
+        assert_eq!(words.join(" "), format!("✗ {text}"));
+    }
+
+    #[test]
+    fn they_stand_in_the_corner() {
+        let mut toasts = Toasts::default();
+        toasts.push(Tone::Note, "saved", noon());
+        toasts.push(Tone::Warning, "漢字 \u{1b}[31m", noon());
+        toasts.push(Tone::Error, &"a long story ".repeat(20), noon());
+        let draw = |size| {
+            screen(size, |area, buffer| {
+                let look = Look {
+                    now: later(10),
+                    ..look()
+                };
+                view::toast::draw(&toasts, look, area, buffer);
+                None
+            })
+        };
+        insta::assert_snapshot!("toasts_80", draw((80, 24)));
+        for size in [(0, 0), (1, 1), (3, 2), (10, 40)] {
+            draw(size);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Transcript of a session: a window of loaded items over a log of any length, and a view into that
+//! window.
+//!
+//! The rows of the whole session are never counted. The view is anchored to one row of one item,
+//! and items around it are laid out when they come near; so the view stays in place whatever is
+//! added before or after it, and a session of any length costs no more than a screen.
+
+mod find;
+mod keys;
+mod layout;
+mod scroll;
+mod select;
+mod window;
+
+use std::collections::VecDeque;
+
+use crossterm::event::KeyEvent;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use tertulia_core::entry::ToolOutcome;
+use tertulia_core::id::Seq;
+
+use super::item::{Item, What};
+use super::theme::Theme;
+use crate::text::wrap::Row;
+use find::Find;
+use layout::{Layout, Look, Mark};
+use scroll::Place;
+pub use scroll::Spot;
+use select::Selection;
+pub use window::{Loaded, Wanted};
+
+/// Number of the first item, high enough to leave room for items loaded before it.
+const ORIGIN: u64 = 1 << 62;
+
+/// Loaded items and the view into them.
+#[derive(Debug)]
+pub struct Transcript {
+    /// Loaded items, without gaps.
+    items: VecDeque<Entry>,
+    /// Number of the first loaded item. An item keeps its number while it is loaded.
+    first: u64,
+    /// Number of entries in the log.
+    total: u64,
+    /// Whether there is more before the loaded items, and between them and `tail`.
+    more_before: bool,
+    more_after: bool,
+    /// Newest items while the loaded ones lie further back; some may not be in the log yet.
+    tail: VecDeque<Entry>,
+    /// The pending request, and the last request that failed.
+    asked: Option<Wanted>,
+    failed: Option<Wanted>,
+    /// Entry to scroll to once it is loaded.
+    goal: Option<Seq>,
+    bytes: usize,
+    look: Look,
+    height: u16,
+    place: Place,
+    /// Meaning of the top row before the last resize, so that resizing back and forth does not
+    /// shift the view.
+    held: Option<(Spot, Mark)>,
+    /// Visible rows, from the top.
+    visible: Vec<Spot>,
+    /// Number of items added while the end was out of sight.
+    unseen: usize,
+    selection: Selection,
+    /// Item that was jumped to, until the view is scrolled.
+    marked: Option<u64>,
+    find: Option<Find>,
+    /// Search text being typed.
+    typing: Option<String>,
+    /// Approximate number of rows laid out.
+    laid: usize,
+    /// Total number of layouts made, for tests.
+    #[cfg(test)]
+    made: usize,
+}
+
+/// An item, and its rows once they are needed.
+#[derive(Debug)]
+struct Entry {
+    item: Item,
+    layout: Option<Layout>,
+}
+
+impl Entry {
+    fn new(item: Item) -> Entry {
+        Entry { item, layout: None }
+    }
+
+    fn is_streaming(&self) -> bool {
+        matches!(&self.item.what, What::Said(said) if said.streaming)
+    }
+}
+
+/// Outcome of a key or a mouse event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Did {
+    /// No visible change.
+    Nothing,
+    /// Visible change.
+    Changed,
+    /// Copy this text.
+    Copy(String),
+    /// The search text does not occur in the loaded items.
+    NotFound(String),
+    /// Leave reading mode.
+    Leave,
+    /// The key has no meaning here.
+    Pass(KeyEvent),
+}
+
+impl Transcript {
+    /// Creates an empty transcript of a log with `total` entries.
+    pub fn new(total: u64) -> Transcript {
+        Transcript {
+            items: VecDeque::new(),
+            first: ORIGIN,
+            total,
+            more_before: total > 0,
+            more_after: false,
+            tail: VecDeque::new(),
+            asked: None,
+            failed: None,
+            goal: None,
+            bytes: 0,
+            look: Look {
+                width: 80,
+                theme: Theme::default(),
+                zone: TimeZone::UTC,
+                today: None,
+                speakers: Vec::new(),
+            },
+            height: 24,
+            place: Place::End,
+            held: None,
+            visible: Vec::new(),
+            unseen: 0,
+            selection: Selection::None,
+            marked: None,
+            find: None,
+            typing: None,
+            laid: 0,
+            #[cfg(test)]
+            made: 0,
+        }
+    }
+
+    /// Sets the time zone for times, and the day that is shown without its date.
+    pub fn clock(&mut self, zone: TimeZone, today: Date) {
+        self.look.zone = zone;
+        self.look.today = Some(today);
+        self.forget_layouts();
+    }
+
+    /// Sets the agents by id, in their order, with the colours the team file chooses for them.
+    pub fn speakers(&mut self, speakers: Vec<(String, Option<String>)>) {
+        self.look.speakers = speakers;
+        for entry in self.items.iter().chain(&self.tail) {
+            self.look.meet(&entry.item);
+        }
+        self.forget_layouts();
+    }
+
+    /// Returns true if there is nothing to show or to load.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.items.is_empty() && self.tail.is_empty()
+    }
+
+    /// Appends a new item.
+    pub fn push(&mut self, item: Item) {
+        self.look.meet(&item);
+        self.bytes += layout::weight(&item);
+        self.total = self.total.max(item.seq.map_or(0, |seq| seq.0));
+        if self.place != Place::End {
+            self.unseen += 1;
+        }
+        self.newest().push_back(Entry::new(item));
+        self.drop_far();
+    }
+
+    /// The queue that takes new items.
+    fn newest(&mut self) -> &mut VecDeque<Entry> {
+        if self.more_after {
+            &mut self.tail
+        } else {
+            &mut self.items
+        }
+    }
+
+    /// Appends text to the streaming message; returns false if there is none.
+    pub fn stream(&mut self, text: &str) -> bool {
+        let speaking = self
+            .newest()
+            .iter_mut()
+            .rev()
+            .find(|entry| entry.is_streaming());
+        let Some(entry) = speaking else {
+            return false;
+        };
+        if let What::Said(said) = &mut entry.item.what {
+            // A layout made without text has no body to extend.
+            if said.text.is_empty() {
+                entry.layout = None;
+            }
+            said.text.push_str(text);
+        }
+        self.bytes += text.len();
+        true
+    }
+
+    /// Returns true if a message is streaming in.
+    pub fn is_streaming(&self) -> bool {
+        let newest = match self.more_after {
+            true => &self.tail,
+            false => &self.items,
+        };
+        newest.iter().rev().any(Entry::is_streaming)
+    }
+
+    /// Marks streaming messages as interrupted: no more text follows.
+    pub fn settle(&mut self) {
+        for entry in self.newest() {
+            if let What::Said(said) = &mut entry.item.what
+                && said.streaming
+            {
+                (said.streaming, said.interrupted) = (false, true);
+                entry.layout = None;
+            }
+        }
+    }
+
+    /// Appends reasoning to the last item if that is reasoning, or else adds an item.
+    pub fn think(&mut self, text: &str) {
+        let last = self.newest().back_mut().map(|entry| &mut entry.item.what);
+        if let Some(What::Thought(thought)) = last {
+            thought.push_str(text);
+            self.bytes += text.len();
+        } else {
+            self.push(Item {
+                seq: None,
+                what: What::Thought(text.to_owned()),
+            });
+        }
+    }
+
+    /// Replaces the streaming message, or the last item if there is none.
+    pub fn replace_last(&mut self, item: Item) {
+        self.look.meet(&item);
+        self.total = self.total.max(item.seq.map_or(0, |seq| seq.0));
+        let newest = self.newest();
+        let at = newest
+            .iter()
+            .rposition(Entry::is_streaming)
+            .or(newest.len().checked_sub(1));
+        let Some(at) = at else {
+            self.push(item);
+            return;
+        };
+        self.replace(at, item);
+    }
+
+    fn replace(&mut self, at: usize, item: Item) {
+        let more = layout::weight(&item);
+        let look = &self.look;
+        let newest = match self.more_after {
+            true => &mut self.tail,
+            false => &mut self.items,
+        };
+        let Some(entry) = newest.get_mut(at) else {
+            return;
+        };
+        let less = layout::weight(&entry.item);
+        // Rows of a text that was only extended stay valid.
+        let goes_on = match (&entry.item.what, &item.what) {
+            (What::Said(old), What::Said(new)) => {
+                old.speaker.kind == new.speaker.kind
+                    && !old.text.is_empty()
+                    && new.text.starts_with(&old.text)
+            }
+            _ => false,
+        };
+        let kept = entry.layout.take().filter(|_| goes_on);
+        entry.layout = kept.map(|kept| Layout::new(&item, look, Some(kept)));
+        entry.item = item;
+        self.bytes = (self.bytes + more).saturating_sub(less);
+    }
+
+    /// Adds the output of a tool call; returns false if the call is not loaded.
+    pub fn used(&mut self, call: &str, output: &str, outcome: ToolOutcome) -> bool {
+        let is_it = |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.call.id == call);
+        let found = self
+            .tail
+            .iter_mut()
+            .rev()
+            .chain(self.items.iter_mut().rev())
+            .find(is_it);
+        let Some(entry) = found else {
+            return false;
+        };
+        entry.layout = None;
+        if let What::Used(used) = &mut entry.item.what {
+            used.output = Some((output.to_owned(), outcome));
+        }
+        self.bytes += output.len();
+        true
+    }
+
+    /// Folds or unfolds one tool call.
+    fn toggle(&mut self, index: usize) -> bool {
+        let Some(entry) = self.items.get_mut(index) else {
+            return false;
+        };
+        let What::Used(used) = &mut entry.item.what else {
+            return false;
+        };
+        used.folded = !used.folded;
+        entry.layout = None;
+        self.arrange();
+        true
+    }
+
+    /// Folds or unfolds all loaded tool calls.
+    pub fn fold_all(&mut self, folded: bool) {
+        for entry in self.items.iter_mut().chain(&mut self.tail) {
+            if let What::Used(used) = &mut entry.item.what
+                && used.folded != folded
+            {
+                used.folded = folded;
+                entry.layout = None;
+            }
+        }
+        self.arrange();
+    }
+
+    fn any_folded(&self) -> bool {
+        let folded = |entry: &Entry| matches!(&entry.item.what, What::Used(used) if used.folded);
+        self.items.iter().any(folded)
+    }
+
+    /// Visible rows from the top, each with whether it is highlighted.
+    pub fn rows(&self) -> impl Iterator<Item = (&Row, bool)> {
+        self.visible.iter().filter_map(|spot| {
+            let layout = self.layout_at(*spot)?;
+            let head = matches!(layout.mark(spot.row), Mark::Head(_));
+            let marked = head && self.marked == Some(spot.id);
+            let row = layout.row(spot.row)?;
+            let stands_out = self.is_selected(*spot) || marked && !row.line.spans.is_empty();
+            Some((row, stands_out))
+        })
+    }
+
+    /// Number of items added while the end was out of sight.
+    pub fn unseen(&self) -> usize {
+        self.unseen
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        let index = usize::try_from(id.checked_sub(self.first)?).ok()?;
+        (index < self.items.len()).then_some(index)
+    }
+
+    fn id(&self, index: usize) -> u64 {
+        self.first + index as u64
+    }
+
+    fn layout_at(&self, spot: Spot) -> Option<&Layout> {
+        self.items[self.index(spot.id)?].layout.as_ref()
+    }
+
+    fn forget_layouts(&mut self) {
+        for entry in self.items.iter_mut().chain(&mut self.tail) {
+            entry.layout = None;
+        }
+        self.laid = 0;
+        self.arrange();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Keys for overlays and dialogs, and their requests to the store service.
+
+use crossterm::event::{KeyCode, KeyEvent};
+use tertulia_agents::approval::Verdict;
+use tertulia_core::id::{Seq, SessionId};
+
+use super::{change, copy, leave, may_change, session, start_turn};
+use crate::activity::Doing;
+use crate::effect::{Effect, Next, Now};
+use crate::key_event;
+use crate::live::LiveCommand;
+use crate::overlay::Reaction;
+use crate::state::{Layer, State, Wish};
+use crate::store_service::Request;
+
+/// Whether the overlay stays open, and the effects to perform.
+enum Then {
+    Stays(Vec<Effect>),
+    Goes(Vec<Effect>),
+}
+
+/// Collects the requests of all overlays.
+pub fn requests(state: &mut State, now: Now) -> Vec<Effect> {
+    let session = state.id;
+    let mut wanted = Vec::new();
+    for layer in &mut state.overlays {
+        while let Some(request) = layer.get_mut().wants(session, now.at) {
+            wanted.push(ask(request));
+        }
+    }
+    wanted
+}
+
+/// Handles a key for the front overlay.
+pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+    let Some(mut layer) = state.overlays.pop() else {
+        return Vec::new();
+    };
+    let before = state.overlays.len();
+    let reaction = match &layer {
+        // While a completion is open, Tab is for the input.
+        Layer::Approval(_, approval)
+            if approval.is_writing()
+                && key.code == KeyCode::Tab
+                && state.input.completion().is_open() =>
+        {
+            Reaction::Pass(vec![key])
+        }
+        _ => layer.get_mut().key(key, now.at),
+    };
+    if let Reaction::Pass(keys) = reaction {
+        return pass_keys(state, layer, keys, now);
+    }
+    state.keys.forget();
+    match reacted(state, &layer, reaction, now) {
+        Then::Goes(effects) => effects,
+        Then::Stays(effects) => {
+            // An overlay opened by the key stays in front.
+            let place = before.min(state.overlays.len());
+            state.overlays.insert(place, layer);
+            effects
+        }
+    }
+}
+
+/// Does what a key in an overlay asks for.
+fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Then {
+    match reaction {
+        Reaction::Nothing | Reaction::Changed | Reaction::Pass(_) => Then::Stays(Vec::new()),
+        Reaction::Close => Then::Goes(Vec::new()),
+        Reaction::Resume { id, at } => Then::Goes(go_to(state, id, at, now)),
+        // The fork could not be shown now, and would be left behind unseen.
+        Reaction::Fork(..) if !may_change(state, now) => Then::Stays(Vec::new()),
+        Reaction::Fork(id, at) => {
+            state.wish = Some(Wish::Resume(None));
+            Then::Stays(vec![ask(Request::Fork(id, at))])
+        }
+        Reaction::Rename(id, title) => Then::Stays(vec![ask(Request::Rename(id, title))]),
+        Reaction::Tag { id, add, remove } => Then::Stays(vec![ask(Request::Tag {
+            session: id,
+            add,
+            remove,
+        })]),
+        Reaction::Trash(id) => Then::Stays(vec![ask(Request::Trash(id))]),
+        Reaction::Rewind(seq) => Then::Goes(vec![ask(Request::Words(state.id, seq))]),
+        // A dialog shows by itself that its text was copied.
+        Reaction::Copy(text) => Then::Stays(match layer.is_whole() {
+            true => copy(state, text, now),
+            false => vec![Effect::Copy(text)],
+        }),
+        Reaction::Answer(verdict) => {
+            let Layer::Approval(ticket, _) = layer else {
+                return Then::Goes(Vec::new());
+            };
+            if let Some(running) = &mut state.running {
+                let then = match verdict {
+                    Verdict::Yes | Verdict::Always => running.then.clone(),
+                    Verdict::No => Doing::Thinking,
+                };
+                running.doing.clone_from(&then);
+                state.activity.does(then);
+            }
+            Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
+        }
+        Reaction::Continue => Then::Goes(vec![start_turn(
+            state,
+            LiveCommand::Say(String::new()),
+            now,
+        )]),
+        // Resume with the team file named now, not the file the session was started with.
+        Reaction::ResumeEarlier(id) => {
+            let next = Next::resume_with(id, state.info.team_file.clone());
+            Then::Goes(change(state, next, now))
+        }
+        Reaction::StartNew => {
+            state.is_undecided = false;
+            Then::Goes(session::go_on(state, now))
+        }
+        Reaction::Return => {
+            let before = state.before.take();
+            Then::Goes(leave(state, before))
+        }
+    }
+}
+
+/// Goes to a session, or to an entry of it.
+fn go_to(state: &mut State, id: SessionId, at: Option<Seq>, now: Now) -> Vec<Effect> {
+    if id == state.id {
+        if let Some(seq) = at {
+            state.transcript.jump(seq);
+        }
+        return Vec::new();
+    }
+    let next = Next::Resume {
+        id,
+        at,
+        draft: None,
+        model: None,
+        team: None,
+    };
+    change(state, next, now)
+}
+
+/// Passes keys that do not answer a dialog to the layer below. The dialog stays open unless the
+/// keys made it obsolete; overlays opened by the keys lie above it.
+fn pass_keys(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
+    let place = state.overlays.len();
+    let is_text = keys.iter().any(|key| key_event::typed(*key).is_some());
+    let mut effects = Vec::new();
+    for key in keys {
+        effects.extend(super::pressed(state, key, now));
+    }
+    let goes_on = matches!(question, Layer::GoOn(_)) && state.is_running();
+    if state.is_leaving() || goes_on {
+        return effects;
+    }
+    if let Layer::Approval(_, approval) = &mut question {
+        approval.set_writing(match place {
+            0 => !state.input.is_empty(),
+            _ => is_text,
+        });
+    }
+    let place = place.min(state.overlays.len());
+    state.overlays.insert(place, question);
+    effects
+}
+
+fn ask(request: Request) -> Effect {
+    Effect::Ask(Box::new(request))
+}
+
+/// Pastes text into the front overlay.
+pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
+    let Some(layer) = state.overlays.last_mut() else {
+        return Vec::new();
+    };
+    if layer.get_mut().paste(text, now.at) || layer.is_whole() {
+        return Vec::new();
+    }
+    // Text is no answer to a dialog: it goes to the input, which stays visible.
+    if let Layer::Approval(_, approval) = layer {
+        approval.set_writing(true);
+    }
+    super::written(state, text)
+}
+
+/// The mouse wheel acts like the arrow keys.
+pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
+    let code = match by < 0 {
+        true => KeyCode::Up,
+        false => KeyCode::Down,
+    };
+    let mut effects = Vec::new();
+    // Among the dialogs that ask a question, only one that scrolls uses the wheel; the wheel never
+    // changes an answer.
+    let listens = match state.overlays.last() {
+        Some(Layer::Approval(_, approval)) => approval.is_awake(now.at),
+        Some(Layer::Restore(_) | Layer::GoOn(_)) | None => false,
+        Some(_) => true,
+    };
+    if !listens {
+        return effects;
+    }
+    for _ in 0..by.abs() {
+        effects.extend(pressed(state, KeyEvent::from(code), now));
+    }
+    effects
+}
+
+/// Sequence number of the preceding entry.
+pub fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
+}

@@ -1,0 +1,427 @@
+//! Applies events of the live session to the state.
+
+use tertulia_agents::approval::Verdict;
+use tertulia_agents::{AgentError, AgentEvent};
+use tertulia_core::entry::{Entry, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::session::SessionMeta;
+use tertulia_engine::event::{SessionEvent, SessionState};
+use tertulia_engine::pair::{PairEvent, text};
+use tertulia_engine::team::events::Output;
+use tertulia_engine::text::entries as show;
+use tertulia_engine::text::routing as routed;
+
+use super::{begin, open, start_turn};
+use crate::activity::Doing;
+use crate::dialog::approval::Approval;
+use crate::dialog::confirm::Confirm;
+use crate::dialog::restore::Restore;
+use crate::effect::{Effect, Now};
+use crate::entries;
+use crate::item::{Item, Said, Tone, What};
+use crate::live::{LiveCommand, LiveEvent};
+use crate::queue::Queue;
+use crate::state::{Layer, Phase, State};
+
+/// Approximate bytes per token.
+const LETTERS: usize = 4;
+
+/// Applies an event of the live session.
+pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
+    match event {
+        LiveEvent::Session(event) => return session_event(state, event, now),
+        LiveEvent::NotOpened(error) => state.broken = Some(*error),
+        LiveEvent::Refused => rest(state),
+        LiveEvent::Rested(words) => {
+            rest(state);
+            // A server forgets permissions when it closes an idle session.
+            state.permissions = State::asking();
+            if !words.is_empty() {
+                notice(state, Tone::Note, words, now);
+            }
+        }
+        // Another client may still answer for a session on a server.
+        LiveEvent::Permission(..) if state.is_leaving() && state.info.is_remote => {}
+        // A user who is leaving answers no more requests: deny.
+        LiveEvent::Permission(ticket, _) if state.is_leaving() => {
+            return vec![Effect::Verdict(ticket, Verdict::No)];
+        }
+        LiveEvent::Permission(ticket, request) => {
+            drop_approvals(state);
+            let who = match &state.running {
+                Some(running) => running.who.display_name.clone(),
+                None => state.info.agent.clone(),
+            };
+            if let Some(running) = &mut state.running {
+                running.tool.clone_from(&request.call.name);
+                running.then = running.doing.clone();
+            }
+            doing(state, Doing::Waiting);
+            let mut question = Approval::new(*request, &who, now.at, state.size);
+            let is_below = state.overlays.is_empty();
+            question.set_writing(is_below && !state.input.is_empty());
+            open(state, Layer::Approval(ticket, Box::new(question)));
+            return ring(state);
+        }
+        LiveEvent::Gone(end) => {
+            state.phase = Phase::Gone;
+            state.farewell = end;
+        }
+    }
+    Vec::new()
+}
+
+/// Applies an event of the session.
+fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect> {
+    match event {
+        SessionEvent::Opened { floor } => return opened(state, *floor, now),
+        SessionEvent::Over { floor } => return over(state, *floor, now),
+        SessionEvent::Began => {
+            if !state.is_running() {
+                begin(state, Doing::Thinking, now);
+            }
+        }
+        SessionEvent::Settled { .. } => settled(state),
+        SessionEvent::Moved { to } => state.id = to,
+        SessionEvent::Text { text } => spoken(state, &text, now),
+        SessionEvent::Thought { text } => {
+            doing(state, Doing::Thinking);
+            state.transcript.think(&text);
+        }
+        SessionEvent::Heard { event } => apply_agent_event(state, event, now),
+        SessionEvent::Durable { .. } => {
+            if let Some(entry) = event.entry() {
+                durable(state, &entry);
+            }
+        }
+        SessionEvent::Held { message } => {
+            state.held += 1;
+            said(state, &message, None);
+        }
+        SessionEvent::Asked { speaker } => asked(state, speaker, now),
+        SessionEvent::Failed { speaker, error } => failed(state, &speaker, &error, now),
+        SessionEvent::Routed { output } => routed(state, &output, now),
+        SessionEvent::Pair { event } => paired(state, &event, now),
+        SessionEvent::Notice { tone, text, .. } => notice(state, tone, text, now),
+        SessionEvent::Permissions { state: permissions } => state.permissions = permissions,
+        // The session's owner turns these into events of their own.
+        SessionEvent::Started { .. }
+        | SessionEvent::NotOpened { .. }
+        | SessionEvent::MayI { .. }
+        | SessionEvent::Gone { .. } => {}
+    }
+    Vec::new()
+}
+
+fn ring(state: &State) -> Vec<Effect> {
+    match state.info.notify {
+        true => vec![Effect::Ring],
+        false => Vec::new(),
+    }
+}
+
+/// Marks the session as idle.
+fn rest(state: &mut State) {
+    state.running = None;
+    state.activity.end();
+    settled(state);
+}
+
+/// Closes a permission dialog that was answered elsewhere.
+fn settled(state: &mut State) {
+    drop_approvals(state);
+    if let Some(running) = &mut state.running {
+        running.doing.clone_from(&running.then);
+        state.activity.does(running.then.clone());
+    }
+}
+
+fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
+    if std::mem::replace(&mut state.has_begun, true) {
+        // A server reopened the session because it received a message.
+        apply_state(state, floor);
+        return Vec::new();
+    }
+    if state.phase == Phase::Opening {
+        state.phase = Phase::Open;
+    }
+    if state.info.is_switch {
+        state.info.restored = None;
+        if let Some(model) = state.info.model.clone() {
+            let words = format!("{} answers with {model} from now on", state.info.agent);
+            notice(state, Tone::Note, words, now);
+        }
+    } else if let Some(restored) = &mut state.info.restored {
+        // A truncated answer has been saved as a message by now.
+        if let Some(meta) = &floor.meta {
+            restored.messages = meta.messages;
+        }
+        let messages = restored.messages;
+        let what = What::Restored { messages };
+        if messages > 0 {
+            state.transcript.push(Item { seq: None, what });
+        } else {
+            state.info.restored = None;
+        }
+    }
+    let (undone, is_spent) = (floor.undone.clone(), floor.is_spent);
+    apply_state(state, floor);
+    if state.is_leaving() {
+        return Vec::new();
+    }
+    if let Some(earlier) = state.info.earlier.take() {
+        let question = Restore::new(&earlier.meta, "", now.at);
+        open(state, Layer::Restore(Box::new(question)));
+        state.is_undecided = true;
+    }
+    let is_free = state.ahead.is_empty() && !state.is_running();
+    match undone.filter(|_| is_free) {
+        Some(undone) if is_spent => notice(state, Tone::Note, undone, now),
+        Some(undone) => {
+            let question = Confirm::new("Go on with it?", &undone, now.at);
+            open(state, Layer::GoOn(question));
+        }
+        None => {}
+    }
+    go_on(state, now)
+}
+
+/// Applies the state of the session between turns.
+fn apply_state(state: &mut State, floor: SessionState) {
+    if state.id != floor.id {
+        state.id = floor.id;
+    }
+    let known = state.meta.as_ref().map(|meta| meta.head.seq);
+    if !floor.introduction.is_empty() {
+        state.info.introduction = floor.introduction;
+    }
+    // Without a change, the model may be known only from the agent's events.
+    let switched = floor.agent.is_some_and(|agent| {
+        let switched = agent != state.info.agent;
+        state.info.agent = agent;
+        switched
+    });
+    if switched || floor.model.is_some() {
+        state.info.model = floor.model;
+    }
+    if floor
+        .meta
+        .as_ref()
+        .is_some_and(|meta| Some(meta.head.seq) >= known)
+    {
+        state.meta = floor.meta;
+    }
+    state.input.set_label(&format!("{}>", floor.writer));
+    state.queue = Queue::new(floor.waiting);
+    state.failed = floor.failed;
+    if !floor.unsaved {
+        state.held = 0;
+    }
+}
+
+/// Sends the next queued message.
+pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
+        return Vec::new();
+    }
+    match state.ahead.pop_front() {
+        Some(words) => vec![start_turn(state, LiveCommand::Say(words), now)],
+        None => Vec::new(),
+    }
+}
+
+fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
+    let stopped = state.running.take().is_some_and(|running| running.stopped);
+    state.activity.end();
+    state.transcript.settle();
+    drop_approvals(state);
+    // The time of a pair stands still until its work goes on.
+    if let Some((progress, at)) = &mut state.progress {
+        progress.elapsed += now.at.duration_since(*at);
+        *at = now.at;
+    }
+    apply_state(state, floor);
+    if stopped {
+        state.toasts.push(Tone::Note, "stopped", now.at);
+        super::take_back(state);
+    }
+    let mut effects = ring(state);
+    effects.extend(go_on(state, now));
+    effects
+}
+
+/// Closes permission dialogs whose agent no longer waits.
+fn drop_approvals(state: &mut State) {
+    state
+        .overlays
+        .retain(|overlay| !matches!(overlay, Layer::Approval(..)));
+}
+
+fn doing(state: &mut State, doing: Doing) {
+    if let Some(running) = &mut state.running {
+        running.doing.clone_from(&doing);
+        state.activity.does(doing);
+    }
+}
+
+/// Records which agent of several is prompted.
+fn asked(state: &mut State, speaker: Speaker, now: Now) {
+    drop_approvals(state);
+    if let Some(running) = &mut state.running {
+        state.activity.begin(&speaker.display_name, now.at);
+        running.who = speaker;
+        running.since = now.at;
+        running.letters = 0;
+        running.doing = Doing::Thinking;
+    }
+}
+
+/// Appends streamed text.
+fn spoken(state: &mut State, text: &str, now: Now) {
+    if text.is_empty() {
+        return;
+    }
+    doing(state, Doing::Speaking);
+    let speaker = match &mut state.running {
+        Some(running) => {
+            running.letters += text.len();
+            state.activity.wrote((running.letters / LETTERS) as u64);
+            running.who.clone()
+        }
+        None => state.info.speaker(),
+    };
+    if state.transcript.stream(text) {
+        return;
+    }
+    state.transcript.push(Item {
+        seq: None,
+        what: What::Said(Said {
+            speaker,
+            to: Vec::new(),
+            at: Some(now.at),
+            model: None,
+            text: text.to_owned(),
+            interrupted: false,
+            streaming: true,
+        }),
+    });
+}
+
+/// Handles agent events other than text.
+fn apply_agent_event(state: &mut State, event: AgentEvent, now: Now) {
+    match event {
+        AgentEvent::ToolStarted(call) => {
+            let line = show::call_line(&call);
+            let argument = line.strip_prefix(&call.name).unwrap_or_default();
+            doing(state, Doing::using(&call.name, argument.trim()));
+        }
+        AgentEvent::ToolCompleted { .. } => doing(state, Doing::Thinking),
+        AgentEvent::Todos(todos) => state.todos.take(&todos),
+        AgentEvent::Model(model) => state.info.model = Some(model),
+        AgentEvent::Retrying(retry) => doing(state, Doing::retrying(&retry, now.at)),
+        AgentEvent::Remark(text) => notice(state, Tone::Warning, text, now),
+        AgentEvent::Text(_)
+        | AgentEvent::Reasoning(_)
+        | AgentEvent::Usage(_)
+        | AgentEvent::Session(_)
+        | AgentEvent::Unknown(_) => {}
+    }
+}
+
+fn durable(state: &mut State, entry: &Entry) {
+    let id = state.id;
+    let meta = state.meta.get_or_insert_with(|| SessionMeta::blank(id));
+    if entry.seq <= meta.head.seq {
+        // The log was read after subscribing to events and already contained this entry.
+        return;
+    }
+    meta.apply(entry);
+    let message = entry.message();
+    if message.is_some() && state.held > 0 {
+        // It was already shown when it was held in memory.
+        state.held -= 1;
+        return;
+    }
+    match message {
+        Some(message) => said(state, message, Some(entry)),
+        None => {
+            for item in entries::items(std::slice::from_ref(entry), state.info.kind) {
+                state.transcript.push(item);
+            }
+        }
+    }
+}
+
+/// Shows a message, replacing its streamed text.
+fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
+    if let Some(running) = &mut state.running {
+        running.unheard = false;
+    }
+    if let (Some(outcome), Some(call)) = (message.tool_outcome(), &message.tool_call_id)
+        && state.transcript.used(call, &message.content, outcome)
+    {
+        return;
+    }
+    let items = entries::of_message(message, state.info.kind, entry);
+    let answers = message.speaker.kind == SpeakerKind::Ai && message.role != Role::Tool;
+    for item in items {
+        let replaces = answers && matches!(item.what, What::Said(_));
+        match replaces && state.transcript.is_streaming() {
+            true => state.transcript.replace_last(item),
+            false => state.transcript.push(item),
+        }
+    }
+}
+
+fn failed(state: &mut State, speaker: &Speaker, error: &AgentError, now: Now) {
+    let mut words = format!(
+        "{} could not answer: {}",
+        speaker.display_name, error.message
+    );
+    if let Some(hint) = &error.hint {
+        words.push_str(&format!(" ({hint})"));
+    }
+    state.toasts.push(Tone::Warning, &words, now.at);
+}
+
+fn routed(state: &mut State, output: &Output, now: Now) {
+    if let Output::Queue(update) = output {
+        let members = &state.info.members;
+        state.queue.take(update, |id| {
+            let member = members.iter().find(|member| member.id == id);
+            match member {
+                Some(member) => (member.display_name.clone(), false),
+                None => (id.to_owned(), false),
+            }
+        });
+    }
+    for (tone, words) in routed::words(output) {
+        match tone {
+            routed::Tone::Warning => notice(state, Tone::Warning, words, now),
+            routed::Tone::Note => notice(state, Tone::Note, words, now),
+            // The queue line shows these.
+            routed::Tone::Watching | routed::Tone::Detail => {}
+        }
+    }
+}
+
+fn paired(state: &mut State, event: &PairEvent, now: Now) {
+    if let PairEvent::Round(progress) = event {
+        state.progress = Some((*progress, now.at));
+        return;
+    }
+    let tone = match event {
+        PairEvent::WorkerFailed(_) => Tone::Warning,
+        _ => Tone::Note,
+    };
+    notice(state, tone, text::event(event), now);
+}
+
+/// Adds a notice to the transcript; a warning or error also appears as a toast, visible at any
+/// scroll position.
+pub(super) fn notice(state: &mut State, tone: Tone, text: String, now: Now) {
+    if tone != Tone::Note {
+        state.toasts.push(tone, &text, now.at);
+    }
+    let what = What::Notice { tone, text };
+    state.transcript.push(Item { seq: None, what });
+}

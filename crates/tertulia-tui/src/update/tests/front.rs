@@ -1,0 +1,320 @@
+//! Overlays, drawn on the whole screen.
+
+use tertulia_core::entry::Relation;
+use tertulia_core::query::{Hidden, Hits, Listing, Row};
+use tertulia_core::session::Parent;
+
+use tertulia_engine::error::ErrorKind;
+
+use super::*;
+use crate::error::TuiError;
+use crate::host::Exported;
+use crate::rewind::Moment;
+use crate::stats::{Amount, Figures};
+use crate::store_service::{Family, Listed, Searched};
+use crate::test_support::{hit, said, session};
+
+const TEXT: &str = "I think that the parser drops the last line when it ends without a newline.";
+
+fn refusal(words: &str) -> TuiError {
+    TuiError {
+        kind: ErrorKind::Failed,
+        message: words.to_owned(),
+        hints: vec!["look at the disk".to_owned()],
+    }
+}
+
+/// A session list that is open and filled.
+fn picking() -> Play {
+    let mut play = Play::talked();
+    play.keys("/sessions");
+    let effects = play.effects(Event::Key(key("enter")));
+    let listing = Listing {
+        rows: vec![
+            session(1, "Fix the parser", 0),
+            session(2, "Übergabe 漢字", 50),
+            session(3, "Release notes", 3_000),
+        ],
+        hidden: Hidden {
+            elsewhere: 12,
+            trashed: 3,
+        },
+        ..Listing::default()
+    };
+    let ticket = ticket(&effects, "list");
+    play.answer(Answer::Picker(ticket, Ok(Listed::Page(listing))));
+    play
+}
+
+#[test]
+fn sessions_are_listed_looked_into_and_tidied_up() {
+    let mut play = picking();
+    seen!("picker", play);
+    let effects = play.effects(Event::Key(key("down")));
+    assert!(effects.is_empty());
+    let effects = play.effects(Event::Key(key("space")));
+    let ticket = ticket(&effects, "preview");
+    let items = vec![
+        said(1, "You", SpeakerKind::Human, 91, "Why is it slow?"),
+        said(2, "demo", SpeakerKind::Ai, 90, TEXT),
+    ];
+    play.answer(Answer::Picker(ticket, Ok(Listed::Preview(items))));
+    seen!("preview", play);
+    play.keys("<space><^r>");
+    seen!("rename", play);
+    assert_eq!(play.keys("!<enter>"), ["rename Übergabe 漢字!"]);
+    play.keys("<^t>");
+    seen!("tag", play);
+    assert_eq!(
+        play.keys("+release -old<enter>"),
+        [r#"tag +["release"] -["old"]"#]
+    );
+    play.keys("<^x>");
+    seen!("trash", play);
+    assert_eq!(play.keys("y"), [format!("trash {}", id(2).short())]);
+    play.answer(Answer::Trashed(
+        id(2),
+        Ok(Box::new(session(2, "Übergabe 漢字", 50))),
+    ));
+    seen!("trashed", play);
+    play.answer(Answer::Renamed(Err(refusal("somebody else has it open"))));
+    play.sees("somebody else has it open");
+    assert_eq!(play.keys("<^f>"), ["fork None"]);
+    let forked = crate::host::Forked {
+        row: session(9, "Release notes (fork)", 0),
+        recovered: false,
+    };
+    let wanted = play.answer(Answer::Forked(Ok(Box::new(forked))));
+    assert_eq!(wanted, ["cancel", "leave"]);
+    assert_eq!(play.state.next, Some(Next::resume(id(9))));
+}
+
+#[test]
+fn another_session_is_gone_on_with() {
+    let mut play = picking();
+    assert_eq!(play.keys("<enter>"), [""; 0], "it is this one");
+    assert!(play.state.overlays.is_empty());
+    let mut play = picking();
+    assert_eq!(play.keys("<down><enter>"), ["cancel", "leave"]);
+    assert_eq!(play.state.next, Some(Next::resume(id(2))));
+    let mut play = picking();
+    play.keys("<esc>");
+    assert!(play.state.overlays.is_empty() && play.state.phase == Phase::Open);
+}
+
+#[test]
+fn everything_is_searched() {
+    let mut play = Play::talked();
+    play.keys("/search parser");
+    let effects = play.effects(Event::Key(key("enter")));
+    let hits = Hits {
+        hits: (1..5)
+            .map(|number| {
+                hit(
+                    number,
+                    &format!("Talk {number} 漢字"),
+                    number + 3,
+                    90,
+                    ("parser", TEXT),
+                )
+            })
+            .collect(),
+        total: 230,
+        more: true,
+        elsewhere: 4,
+        ..Hits::default()
+    };
+    let found = Answer::Search(ticket(&effects, "search"), Ok(Searched::Found(hits)));
+    let effects = play.effects(Event::Answer(Box::new(found)));
+    let around = vec![said(4, "Ann", SpeakerKind::Human, 9, TEXT)];
+    let ticket = ticket(&effects, "around");
+    play.answer(Answer::Search(ticket, Ok(Searched::Around(around))));
+    seen!("search", play);
+    play.keys("<down>");
+    assert_eq!(play.keys("<enter>"), ["cancel", "leave"]);
+    let next = Next::Resume {
+        id: id(2),
+        at: Some(Seq(5)),
+        draft: None,
+        model: None,
+        team: None,
+    };
+    assert_eq!(play.state.next, Some(next));
+}
+
+#[test]
+fn a_search_takes_no_hits_of_one_that_was_closed() {
+    let mut play = Play::talked();
+    play.keys("/search parser");
+    let first = play.effects(Event::Key(key("enter")));
+    play.keys("<esc>/search lock<enter>");
+    let hits = Hits {
+        hits: vec![hit(1, "About the parser", 4, 90, ("parser", TEXT))],
+        total: 1,
+        ..Hits::default()
+    };
+    play.answer(Answer::Search(
+        ticket(&first, "search"),
+        Ok(Searched::Found(hits)),
+    ));
+    play.sees_no("About the parser");
+}
+
+#[test]
+fn nothing_is_forked_while_an_agent_answers() {
+    let mut play = picking();
+    play.keys("<esc>go on<enter>");
+    play.durable(message(person(), "go on"));
+    play.keys("/sessions");
+    let effects = play.effects(Event::Key(key("enter")));
+    let listing = Listing {
+        rows: vec![session(2, "Übergabe 漢字", 50)],
+        ..Listing::default()
+    };
+    play.answer(Answer::Picker(
+        ticket(&effects, "list"),
+        Ok(Listed::Page(listing)),
+    ));
+    assert_eq!(play.keys("<^f>"), [""; 0]);
+    play.sees("an agent is answering");
+}
+
+#[test]
+fn a_family_and_figures_are_shown() {
+    let mut play = Play::talked();
+    assert_eq!(play.keys("/tree<enter>"), ["remember /tree", "tree"]);
+    let mut fork = session(2, "Fix the parser (fork)", 50);
+    fork.meta.parent = Some(Parent {
+        id: id(1),
+        seq: Seq(2),
+        relation: Relation::Fork,
+    });
+    let rows: Vec<Row> = vec![session(1, "Fix the parser", 90), fork];
+    let family = Family {
+        rows,
+        complete: false,
+    };
+    play.answer(Answer::Tree(id(1), Ok(family)));
+    seen!("tree", play);
+    play.keys("<esc>");
+    assert_eq!(play.keys("/stats<enter>"), ["remember /stats", "stats"]);
+    let amount = |messages| Amount {
+        messages,
+        tokens: Usage::told(messages * 100, messages * 10),
+    };
+    let figures = Figures {
+        of: "Fix the parser".to_owned(),
+        sessions: 1,
+        days: vec![(noon().to_zoned(jiff::tz::TimeZone::UTC).date(), amount(12))],
+        agents: vec![("demo".to_owned(), amount(6))],
+        models: vec![("demo-1".to_owned(), amount(6))],
+    };
+    play.answer(Answer::Stats(id(1), Ok(figures)));
+    seen!("stats", play);
+}
+
+#[test]
+fn one_goes_back_to_what_was_said() {
+    let mut play = Play::talked();
+    play.keys("<esc>");
+    let effects = play.effects(Event::Key(key("esc")));
+    let moments = vec![
+        Moment::new(Seq(3), before(10), "And how is it mended? 漢字"),
+        Moment::new(Seq(1), before(20), "Why is it slow?\nSince when?"),
+    ];
+    let ticket = ticket(&effects, "moments");
+    play.answer(Answer::Rewind(id(1), ticket, Ok((moments, false))));
+    seen!("rewind", play);
+    assert_eq!(play.keys("<down><enter>"), ["words 1"]);
+    let words = Answer::Words(id(1), Seq(1), Ok("Why is it slow?\nSince when?".to_owned()));
+    assert_eq!(play.answer(words), ["fork Some(0)"]);
+    let forked = crate::host::Forked {
+        row: session(9, "fork", 0),
+        recovered: false,
+    };
+    let wanted = play.answer(Answer::Forked(Ok(Box::new(forked))));
+    assert_eq!(wanted, ["cancel", "leave"]);
+    let next = Next::Resume {
+        id: id(9),
+        at: None,
+        draft: Some("Why is it slow?\nSince when?".to_owned()),
+        model: None,
+        team: None,
+    };
+    assert_eq!(play.state.next, Some(next));
+}
+
+#[test]
+fn help_and_sheets_are_read() {
+    let mut play = Play::talked();
+    play.keys("<f1>");
+    seen!("help", play);
+    play.keys("<esc>/info<enter>");
+    seen!("info", play);
+    let copied = play.keys("y");
+    assert!(copied[0].contains(&id(1).to_string()), "{copied:?}");
+    play.keys("<esc>");
+    let lines = [
+        "- one",
+        "+ other",
+        "Both have entries 1 to 2.",
+        "",
+        "  same",
+        "- red",
+        "+ blue",
+    ];
+    play.answer(Answer::Compared(
+        id(1),
+        "other".to_owned(),
+        Ok(lines.map(str::to_owned).to_vec()),
+    ));
+    seen!("compared", play);
+    play.keys("<esc>");
+    assert!(play.state.overlays.is_empty());
+}
+
+#[test]
+fn what_cannot_be_done_is_told_until_it_is_read() {
+    let mut play = Play::talked();
+    play.answer(Answer::Exported(Err(refusal("the file is there already"))));
+    seen!("failure", play);
+    assert!(play.keys("c")[0].starts_with("copy Not exported\nthe file"));
+    play.keys("<enter>");
+    assert!(play.state.overlays.is_empty());
+    let exported = Exported {
+        path: "/tmp/talk.md".into(),
+        bytes: 12,
+        notes: vec!["thoughts are left out".to_owned()],
+    };
+    play.answer(Answer::Exported(Ok(exported)));
+    play.sees("written: /tmp/talk.md");
+    play.sees("thoughts are left out");
+}
+
+#[test]
+fn answers_about_another_session_are_passed_over() {
+    let mut play = Play::talked();
+    let words = Ok("words".to_owned());
+    assert!(play.answer(Answer::Words(id(2), Seq(1), words)).is_empty());
+    let family = Family {
+        rows: Vec::new(),
+        complete: true,
+    };
+    play.answer(Answer::Tree(id(2), Ok(family)));
+    play.answer(Answer::Stats(id(2), Ok(Figures::default())));
+    play.answer(Answer::Compared(id(2), "x".to_owned(), Ok(Vec::new())));
+    assert!(play.state.overlays.is_empty());
+}
+
+#[test]
+fn each_lies_over_the_other() {
+    let mut play = picking();
+    play.live(LiveEvent::Permission(1, Box::new(request())));
+    play.wait(400);
+    play.sees("file_edit");
+    play.event(Event::Resize(Size::new(60, 20)));
+    assert_eq!(play.keys("n<enter>"), ["verdict No"]);
+    play.sees("Release notes");
+    play.keys("<esc>");
+    play.sees("Because of the lock");
+}

@@ -1,0 +1,172 @@
+//! Draws the input and the completion popup above it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use tertulia_engine::text::fit;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::completion::Offer;
+use crate::input::Input;
+use crate::input::layout::{Row, row_of_characters};
+use crate::text;
+use crate::theme::Theme;
+
+/// Maximum width of a candidate's name when notes are shown beside it.
+const WIDEST_NAME: usize = 40;
+
+/// Draws the input and returns the position of the terminal cursor.
+pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
+    let area = area.intersection(*buffer.area());
+    if area.is_empty() {
+        return None;
+    }
+    blank(area, buffer, theme.text());
+    let seen = input.seen();
+    let height = usize::from(area.height);
+    // The area may be lower than requested: keep the cursor inside it.
+    let top = seen.top.max((seen.row + 1).saturating_sub(height));
+    let label = u16::try_from(input.label_columns()).unwrap_or(0);
+    if label > 0 {
+        let text = input.shown_label();
+        buffer.set_stringn(area.x, area.y, text, area.width.into(), theme.human());
+    }
+    let words = Rect {
+        x: area.x.saturating_add(label).min(area.right()),
+        width: area.width.saturating_sub(label),
+        ..area
+    };
+    if let Some(placeholder) = input.placeholder() {
+        let text = text::cut(placeholder, words.width.into());
+        buffer.set_stringn(words.x, words.y, text, words.width.into(), theme.dim());
+    }
+    let rows = seen.layout.rows().iter().skip(top);
+    for (y, row) in (words.y..words.bottom()).zip(rows) {
+        draw_row(
+            input,
+            row,
+            Rect {
+                y,
+                height: 1,
+                ..words
+            },
+            buffer,
+            theme,
+        );
+    }
+    let column = u16::try_from(seen.column).unwrap_or(u16::MAX);
+    let row = u16::try_from(seen.row - top).unwrap_or(u16::MAX);
+    Some(Position {
+        x: words.x.saturating_add(column).min(area.right() - 1),
+        y: words.y.saturating_add(row).min(area.bottom() - 1),
+    })
+}
+
+fn draw_row(input: &Input, row: &Row, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let found = input.found().unwrap_or_default();
+    let mut x = area.x;
+    for shown in row_of_characters(input.shown(), row) {
+        let style = if shown.folded {
+            theme.dim()
+        } else if found.contains(&shown.at) {
+            theme.found()
+        } else {
+            theme.text()
+        };
+        let room = usize::from(area.right() - x);
+        (x, _) = buffer.set_stringn(x, area.y, shown.symbol, room, style);
+        if x >= area.right() {
+            break;
+        }
+    }
+}
+
+/// Draws the completion candidates into the lowest rows above the input.
+pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme) {
+    let above = above.intersection(*buffer.area());
+    let offers = input.completion().offers();
+    let chosen = offers.iter().position(|offer| offer.chosen).unwrap_or(0);
+    let height = usize::from(above.height).min(offers.len());
+    if height == 0 || above.width == 0 {
+        return;
+    }
+    let first = (chosen + 1).saturating_sub(height);
+    let widest = offers
+        .iter()
+        .map(|offer| text::width(offer.candidate.shown()))
+        .max()
+        .unwrap_or(0)
+        .min(WIDEST_NAME);
+    let top = above.bottom() - u16::try_from(height).unwrap_or(above.height);
+    for (y, offer) in (top..above.bottom()).zip(&offers[first..]) {
+        let row = Rect {
+            y,
+            height: 1,
+            ..above
+        };
+        draw_offer(offer, widest, row, buffer, theme);
+    }
+    let (place, count) = input.completion().position();
+    if count > offers.len() {
+        let count = format!(" {place}/{count}");
+        let columns = u16::try_from(count.len()).unwrap_or(u16::MAX);
+        if columns < above.width / 2 {
+            let x = above.right() - columns;
+            buffer.set_stringn(x, above.bottom() - 1, &count, count.len(), theme.dim());
+        }
+    }
+}
+
+fn draw_offer(offer: &Offer<'_>, widest: usize, row: Rect, buffer: &mut Buffer, theme: Theme) {
+    let base = if offer.chosen {
+        theme.chosen()
+    } else {
+        theme.text()
+    };
+    blank(row, buffer, base);
+    let mark = if offer.chosen { "▸ " } else { "  " };
+    let room = usize::from(row.width);
+    let (mut x, y) = buffer.set_stringn(row.x, row.y, mark, room, base);
+    let name_end = row
+        .right()
+        .min(x.saturating_add(u16::try_from(widest).unwrap_or(u16::MAX)));
+    let name = offer.candidate.shown();
+    let whole = text::width(name) <= usize::from(name_end.saturating_sub(x));
+    for (place, cluster) in name.graphemes(true).enumerate() {
+        let fits = u32::try_from(place).is_ok_and(|place| offer.fitting.contains(&place));
+        let style = if fits {
+            base.patch(theme.found())
+        } else {
+            base
+        };
+        let symbol = if cluster.contains(char::is_control) {
+            "\u{fffd}"
+        } else {
+            cluster
+        };
+        let left = usize::from(name_end.saturating_sub(x));
+        if text::width(symbol) + usize::from(!whole) > left {
+            buffer.set_stringn(x, y, "…", left, base);
+            break;
+        }
+        (x, _) = buffer.set_stringn(x, y, symbol, left, style);
+    }
+    let x = name_end.saturating_add(2);
+    if x < row.right() {
+        let left = usize::from(row.right() - x);
+        let note = fit(&offer.candidate.note, left);
+        buffer.set_stringn(x, y, note, left, base.patch(theme.dim()));
+    }
+}
+
+fn blank(area: Rect, buffer: &mut Buffer, style: Style) {
+    for position in area.positions() {
+        if let Some(cell) = buffer.cell_mut(position) {
+            cell.reset();
+            cell.set_style(style);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

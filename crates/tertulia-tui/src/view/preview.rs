@@ -1,0 +1,108 @@
+//! Draws a preview of a session: some of its messages, each cut to a few lines.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use tertulia_core::entry::SpeakerKind;
+use tertulia_core::id::Seq;
+use tertulia_engine::text::ago;
+
+use super::brush::{Look, write};
+use crate::geometry::row;
+use crate::item::{Item, Said, Tone, What};
+use crate::text::fold;
+
+/// Maximum number of lines per message.
+const MOST_LINES: usize = 8;
+
+/// One line and its style.
+type Stroke = (String, Style);
+
+/// Draws the end of a session, aligned to the bottom of an area.
+pub fn draw_end(items: &[Item], look: Look, area: Rect, buffer: &mut Buffer) {
+    let room = usize::from(area.height);
+    let mut blocks = Vec::new();
+    let mut count = 0;
+    for item in items.iter().rev() {
+        if count >= room {
+            break;
+        }
+        let block = strokes(item, look, usize::from(area.width), false);
+        count += block.len() + usize::from(!blocks.is_empty());
+        blocks.push(block);
+    }
+    blocks.reverse();
+    let lines = blocks.join(&(String::new(), Style::new()));
+    let from = lines.len().saturating_sub(room);
+    draw(&lines[from..], area, buffer);
+}
+
+/// Draws the messages around an entry, which is among the items.
+pub fn draw_around(items: &[Item], at: Seq, look: Look, area: Rect, buffer: &mut Buffer) {
+    let room = usize::from(area.height);
+    let hit = items.iter().position(|item| item.seq == Some(at));
+    let hit = hit.unwrap_or_default();
+    // One message before for context, then as much as fits.
+    let mut lines = Vec::new();
+    for (number, item) in items.iter().enumerate().skip(hit.saturating_sub(1)) {
+        if lines.len() >= room {
+            break;
+        }
+        if !lines.is_empty() {
+            lines.push((String::new(), Style::new()));
+        }
+        lines.extend(strokes(item, look, usize::from(area.width), number == hit));
+    }
+    draw(&lines, area, buffer);
+}
+
+fn draw(lines: &[Stroke], area: Rect, buffer: &mut Buffer) {
+    for (number, (text, style)) in lines.iter().enumerate().take(usize::from(area.height)) {
+        write(buffer, row(area, number), text, *style);
+    }
+}
+
+fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Stroke> {
+    let theme = look.theme;
+    match &item.what {
+        What::Said(said) => said_strokes(said, look, columns, is_meant),
+        What::Used(used) => vec![(format!("→ {}", used.call.name), theme.dim())],
+        What::Thought(_) => Vec::new(),
+        What::Notice { tone, text } => {
+            let style = match tone {
+                Tone::Note => theme.dim(),
+                Tone::Warning => theme.warning(),
+                Tone::Error => theme.error(),
+            };
+            body(text, columns, style)
+        }
+        What::Restored { messages } => {
+            vec![(format!("({messages} messages restored)"), theme.dim())]
+        }
+    }
+}
+
+fn said_strokes(said: &Said, look: Look, columns: usize, is_meant: bool) -> Vec<Stroke> {
+    let theme = look.theme;
+    let mut style = match said.speaker.kind {
+        SpeakerKind::Human => theme.human(),
+        SpeakerKind::Ai => theme.speaker(0),
+        SpeakerKind::System | SpeakerKind::Tool => theme.dim(),
+    };
+    if is_meant {
+        style = style.patch(theme.chosen());
+    }
+    let age = said.at.map(|at| format!(" · {}", ago(at, look.now)));
+    let head = format!("{}{}", said.speaker.display_name, age.unwrap_or_default());
+    let mut strokes = vec![(head, style)];
+    strokes.extend(body(&said.text, columns, theme.text()));
+    strokes
+}
+
+fn body(text: &str, columns: usize, style: Style) -> Vec<Stroke> {
+    let (mut lines, more) = fold(text.trim_end(), columns, MOST_LINES);
+    if more && let Some(last) = lines.last_mut() {
+        *last = "…".to_owned();
+    }
+    lines.into_iter().map(|line| (line, style)).collect()
+}

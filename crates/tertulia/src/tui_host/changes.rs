@@ -1,0 +1,60 @@
+//! Renames, tags, trashes and forks sessions like the commands do, so that `tertulia undo` works.
+
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::Row;
+
+use tertulia_tui::host::Forked;
+
+use crate::commands::rename::title;
+use crate::commands::tag::tag_name;
+use crate::error::CommandResult;
+use crate::open::Workspace;
+use crate::talk::target;
+
+/// Renames a session.
+pub fn rename(workspace: &Workspace, id: SessionId, text: &str) -> CommandResult<Row> {
+    let title = title(text)?;
+    let sessions = &workspace.sessions;
+    let mut row = workspace.wait(sessions.row(id))?;
+    let operation = sessions.clock().entry_id();
+    row.meta = workspace.wait(sessions.rename(id, &title, operation))?;
+    Ok(row)
+}
+
+/// Adds and removes tags of a session.
+pub fn tag(
+    workspace: &Workspace,
+    id: SessionId,
+    add: &[String],
+    remove: &[String],
+) -> CommandResult<Row> {
+    let names = |tags: &[String]| tags.iter().map(|tag| tag_name(tag)).collect();
+    let (add, remove): (CommandResult<Vec<String>>, CommandResult<Vec<String>>) =
+        (names(add), names(remove));
+    let (add, remove) = (add?, remove?);
+    if add.is_empty() && remove.is_empty() {
+        // Produces the error message of the command.
+        tag_name("")?;
+    }
+    let sessions = &workspace.sessions;
+    let mut row = workspace.wait(sessions.row(id))?;
+    let operation = sessions.clock().entry_id();
+    row.meta = workspace.wait(sessions.tag(id, &add, &remove, operation))?;
+    Ok(row)
+}
+
+/// Moves a session to the trash.
+pub fn trash(workspace: &Workspace, id: SessionId) -> CommandResult<Row> {
+    let sessions = &workspace.sessions;
+    let mut row = workspace.wait(sessions.row(id))?;
+    let operation = sessions.clock().entry_id();
+    row.meta = workspace.wait(sessions.trash(id, operation))?;
+    Ok(row)
+}
+
+/// Forks a session at an entry, or at its end.
+pub fn fork(workspace: &Workspace, id: SessionId, at: Option<Seq>) -> CommandResult<Forked> {
+    let row = workspace.wait(workspace.sessions.row(id))?;
+    let target::Forked { row, recovered } = target::fork(workspace, &row, at, None)?;
+    Ok(Forked { row, recovered })
+}

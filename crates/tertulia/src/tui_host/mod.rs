@@ -1,0 +1,366 @@
+//! Host of the full-screen frontend: prepares its sessions, and does for it what the commands do.
+
+mod changes;
+mod export;
+mod overview;
+mod prompt_history;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tertulia_core::entry::Kind;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::Row;
+use tertulia_engine::error::ErrorBody;
+use tertulia_engine::event::Tone;
+use tertulia_engine::setup::{Participants, Target};
+use tertulia_tui::attach::{Attachment, Server};
+use tertulia_tui::effect::Next;
+use tertulia_tui::error::{TuiError, TuiResult};
+use tertulia_tui::host::{self, ExportFormat, Exported, Forked, Host, Models, Options};
+use tertulia_tui::source::Source;
+use tertulia_tui::{Finished, links, theme};
+use tokio::runtime::Runtime;
+
+use crate::args::{ApproveMode, GlobalArgs};
+use crate::commands::team;
+use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::moment::ago;
+use crate::open::Workspace;
+use crate::participants::Existing;
+use crate::serve::trouble::trouble;
+use crate::settings::StoreUrl;
+use crate::signals::Signals;
+use crate::talk::opening::{Opening, Prepared};
+use crate::talk::{self, LEAVE_WITHIN, Sort, TalkArgs, retention, target};
+use crate::teams;
+use crate::ui::{Told, Ui, fit};
+use prompt_history::PromptHistory;
+
+/// Editor of users who name none.
+const EDITOR: &str = "vi";
+
+/// Runs sessions in the full-screen frontend until the user leaves.
+pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let args = &prepared.opening.args;
+    let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
+    let shared = Shared::new(args, global, ui);
+    let first = shared.ready(prepared, ui.take_held());
+    let result = show(Source::Local(Box::new(first)), talk::runtime()?, ui);
+    for told in shared.ui().take_held() {
+        ui.tell(told);
+    }
+    if let Some(keeper) = keeper {
+        retention::keep_workspace(&keeper, ui);
+    }
+    result
+}
+
+/// Attaches to sessions on a server until the user leaves. `choose` finds or starts the first one.
+pub fn follow(
+    path: PathBuf,
+    workspace: Workspace,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+    choose: impl AsyncFnOnce(&Server) -> TuiResult<Attachment>,
+) -> CommandResult<ExitCode> {
+    let runtime = talk::runtime()?;
+    let shared = Shared::new(&TalkArgs::default(), global, ui);
+    let host = Arc::new(TuiHost::new(workspace, shared, false));
+    let attachment = runtime.block_on(choose(&Server { path, host }))?;
+    ui.hold();
+    let result = show(Source::Remote(Box::new(attachment)), runtime, ui);
+    ui.release();
+    result
+}
+
+/// Runs the frontend, and prints what the last session leaves to say.
+fn show(first: Source, runtime: Runtime, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let editor = env::text("VISUAL").or_else(|| env::text("EDITOR"));
+    let options = Options {
+        theme: theme::chosen(ui.has_colours(), env::text),
+        links: links::can(&env::text),
+        editor: editor.unwrap_or_else(|| EDITOR.to_owned()),
+        invocation: ui.invocation.clone(),
+    };
+    let result = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let signals = async || {
+            signals.next().await;
+            signals.caught().unwrap_or_default()
+        };
+        CommandResult::Ok(tertulia_tui::run(first, options, signals).await?)
+    });
+    // A slow disk must not delay the exit.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
+    let Finished { end, signal } = result?;
+    let unsaved = talk::tell_end(end, ui);
+    Ok(talk::exit_code(signal, unsaved))
+}
+
+/// What all sessions of a run share.
+struct Shared {
+    global: GlobalArgs,
+    approve: Option<ApproveMode>,
+    ephemeral: bool,
+    /// Holds output back, since the frontend owns the terminal.
+    ui: Mutex<Ui>,
+}
+
+impl Shared {
+    /// Takes over the flags of the first session.
+    fn new(args: &TalkArgs, global: &GlobalArgs, ui: &Ui) -> Arc<Shared> {
+        let mut held = Ui::new(global);
+        held.invocation = ui.invocation.clone();
+        held.hold();
+        Arc::new(Shared {
+            global: global.clone(),
+            approve: args.approve,
+            ephemeral: args.ephemeral,
+            ui: Mutex::new(held),
+        })
+    }
+
+    fn ui(&self) -> MutexGuard<'_, Ui> {
+        self.ui.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a prepared session over, with the messages of its preparation.
+    fn ready(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> host::Prepared {
+        let Prepared { opening, words } = prepared;
+        host::Prepared {
+            ephemeral: opening.args.ephemeral,
+            picks: opening.args.opens_picker(),
+            prompt: words,
+            mention: mention(&opening),
+            notices: told.into_iter().map(notice).collect(),
+            setup: opening.setup,
+            earlier: opening.earlier,
+            host: Arc::new(TuiHost::new(
+                opening.workspace,
+                self.clone(),
+                opening.args.ephemeral,
+            )),
+        }
+    }
+
+    /// Prepares a session in the same way as the command line does.
+    fn prepare(self: &Arc<Shared>, next: &Next) -> CommandResult<host::Prepared> {
+        talk::enough_files()?;
+        let resume = match next {
+            Next::Resume { id, .. } => Some(*id),
+            Next::New { .. } | Next::Team { .. } | Next::Pair => None,
+        };
+        let args = TalkArgs {
+            approve: self.approve,
+            ephemeral: self.ephemeral,
+            resume: resume.map(|id| Some(id.to_string())),
+            ..TalkArgs::default()
+        };
+        let ui = &mut *self.ui();
+        let workspace = talk::workspace(&args, &self.global, ui)?;
+        let row = match resume {
+            Some(id) => Some(workspace.wait(workspace.sessions.row(id))?),
+            None => None,
+        };
+        let earlier = match next {
+            Next::Team { config, fresh } => team::named(config, &args, *fresh, &workspace, ui)?,
+            _ => None,
+        };
+        let existing = Existing { row, mirror: None };
+        let mut opening = Opening::prepare(next.participants(), existing, args, workspace, ui)?;
+        opening.setup.options.model_switched = matches!(next, Next::Resume { model: Some(_), .. });
+        opening.earlier = earlier;
+        let prepared = Prepared {
+            opening,
+            words: None,
+        };
+        Ok(self.ready(prepared, ui.take_held()))
+    }
+}
+
+/// Returns the hint at an earlier session, for a new one.
+fn mention(opening: &Opening) -> Option<String> {
+    let (Target::New(_), false) = (&opening.setup.target, opening.args.ephemeral) else {
+        return None;
+    };
+    let (goes_on, sort) = match &opening.setup.participants {
+        Participants::Chat(_) => ("tertulia -c", Kind::Chat),
+        Participants::Pair { .. } => ("tertulia pair -c", Kind::Pair),
+        // The team command asks about an earlier session itself.
+        Participants::Team { .. } => return None,
+    };
+    let sort = Sort::of(sort, None);
+    // A list that cannot be read must not keep a new session from starting.
+    let row = target::newest(sort, &opening.workspace).ok()??;
+    let when = ago(
+        row.meta.updated_at,
+        opening.workspace.sessions.clock().now(),
+    );
+    let title = fit(row.meta.title_or_untitled(), 50);
+    Some(format!(
+        "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` or /sessions resumes it."
+    ))
+}
+
+/// Converts a message of the command line for the transcript.
+fn notice(told: Told) -> (Tone, String) {
+    match told {
+        Told::Note(text) | Told::Data(text) => (Tone::Note, text),
+        Told::Warning(text) => (Tone::Warning, text),
+        Told::Error { message, hints, .. } => {
+            let mut text = message;
+            for hint in hints {
+                text.push_str("; ");
+                text.push_str(&hint);
+            }
+            (Tone::Error, text)
+        }
+    }
+}
+
+/// The program as the full-screen frontend sees it, with the workspace of one session.
+struct TuiHost {
+    shared: Arc<Shared>,
+    workspace: Workspace,
+    shown: host::Workspace,
+    history: PromptHistory,
+}
+
+impl TuiHost {
+    fn new(workspace: Workspace, shared: Arc<Shared>, ephemeral: bool) -> TuiHost {
+        let settings = &workspace.settings;
+        let keeps = !ephemeral && settings.store != StoreUrl::Memory;
+        TuiHost {
+            shown: host::Workspace {
+                sessions: workspace.sessions.clone(),
+                project: settings.project.ids.clone(),
+                cwd: settings.cwd.clone(),
+                home: env::path("HOME"),
+                zone: jiff::tz::TimeZone::system(),
+            },
+            history: PromptHistory::new(settings, keeps),
+            workspace,
+            shared,
+        }
+    }
+
+    /// Runs what a command does, which blocks until the store is done, on the blocking pool.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Workspace) -> CommandResult<T> + Send + 'static,
+    ) -> TuiResult<T> {
+        let workspace = self.workspace.clone();
+        let done = tokio::task::spawn_blocking(move || work(&workspace)).await;
+        let crashed = |error| {
+            CommandError::new(ErrorKind::Failed, "internal error: the request crashed")
+                .because(error)
+        };
+        Ok(done.map_err(crashed)??)
+    }
+}
+
+#[async_trait(?Send)]
+impl Host for TuiHost {
+    fn workspace(&self) -> &host::Workspace {
+        &self.shown
+    }
+
+    async fn prepare(&self, next: &Next) -> TuiResult<host::Prepared> {
+        let (shared, next) = (self.shared.clone(), next.clone());
+        self.run(move |_| shared.prepare(&next)).await
+    }
+
+    async fn find(&self, reference: &str) -> TuiResult<Row> {
+        let reference = reference.to_owned();
+        self.run(move |workspace| workspace.find(&reference)).await
+    }
+
+    async fn rename(&self, id: SessionId, title: &str) -> TuiResult<Row> {
+        let title = title.to_owned();
+        self.run(move |workspace| changes::rename(workspace, id, &title))
+            .await
+    }
+
+    async fn tag(&self, id: SessionId, add: &[String], remove: &[String]) -> TuiResult<Row> {
+        let (add, remove) = (add.to_vec(), remove.to_vec());
+        self.run(move |workspace| changes::tag(workspace, id, &add, &remove))
+            .await
+    }
+
+    async fn trash(&self, id: SessionId) -> TuiResult<Row> {
+        self.run(move |workspace| changes::trash(workspace, id))
+            .await
+    }
+
+    async fn fork(&self, id: SessionId, at: Option<Seq>) -> TuiResult<Forked> {
+        self.run(move |workspace| changes::fork(workspace, id, at))
+            .await
+    }
+
+    async fn export(
+        &self,
+        id: SessionId,
+        format: ExportFormat,
+        file: Option<&str>,
+    ) -> TuiResult<Exported> {
+        let (shown, file) = (self.shown.clone(), file.map(str::to_owned));
+        self.run(move |workspace| export::export(workspace, &shown, id, format, file.as_deref()))
+            .await
+    }
+
+    async fn agents(&self) -> TuiResult<Vec<String>> {
+        self.run(|workspace| overview::agents(&workspace.settings))
+            .await
+    }
+
+    async fn models(&self, agent: &str) -> TuiResult<Models> {
+        let agent = agent.to_owned();
+        self.run(move |workspace| overview::models(&workspace.settings, &agent))
+            .await
+    }
+
+    async fn teams(&self) -> TuiResult<Vec<String>> {
+        Ok(overview::teams(&self.workspace.settings)?)
+    }
+
+    async fn team_names(&self) -> TuiResult<Vec<String>> {
+        Ok(teams::names(&self.workspace.settings.cwd)?)
+    }
+
+    fn team_file(&self, config: &str) -> TuiResult<PathBuf> {
+        let (file, _) = teams::read(&self.workspace.settings.cwd, config)?;
+        Ok(std::path::absolute(&file).unwrap_or(file))
+    }
+
+    fn earlier_prompts(&self) -> Vec<String> {
+        self.history.prompts()
+    }
+
+    async fn remember_prompt(&self, prompt: &str) -> TuiResult<()> {
+        Ok(self.history.add(prompt)?)
+    }
+}
+
+impl From<CommandError> for TuiError {
+    fn from(error: CommandError) -> TuiError {
+        TuiError {
+            kind: trouble(&error).kind,
+            message: error.words(),
+            hints: error.hints().to_vec(),
+        }
+    }
+}
+
+impl From<TuiError> for CommandError {
+    fn from(error: TuiError) -> CommandError {
+        let body = ErrorBody::new(error.kind, error.message);
+        let hints = error.hints.into_iter();
+        hints.fold(CommandError::from(body), CommandError::hint)
+    }
+}

@@ -1,0 +1,66 @@
+//! Lists agents, models and teams.
+
+use std::time::Duration;
+
+use tertulia_tui::host::Models;
+
+use crate::commands::agents as who;
+use crate::commands::team::files;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::Settings;
+use crate::ui::table_lines;
+use crate::{agents, teams};
+
+/// Time limit for agents to report whether they are ready.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit for an agent to list its models.
+const NAME_WITHIN: Duration = Duration::from_secs(5);
+/// Lists the agents as lines.
+pub fn agents(settings: &Settings) -> CommandResult<Vec<String>> {
+    let rows = asked(LOOK_WITHIN, who::rows(settings))??;
+    Ok(table_lines(who::HEADINGS, &rows))
+}
+
+/// Lists the teams as lines.
+pub fn teams(settings: &Settings) -> CommandResult<Vec<String>> {
+    let rows = files::rows(settings)?;
+    let mut lines = match rows.is_empty() {
+        true => vec![files::NONE.to_owned()],
+        false => table_lines(files::HEADINGS, &rows),
+    };
+    lines.extend(teams::passed_over(&settings.cwd));
+    Ok(lines)
+}
+
+/// Asks an agent for its models.
+pub fn models(settings: &Settings, name: &str) -> CommandResult<Models> {
+    let settings = agents::with_registered_for(settings, name)?;
+    let agent = agents::named(&settings, name, None)?;
+    Ok(Models {
+        names: asked(NAME_WITHIN, agent.models())??,
+        complete: agents::names_all_models(agent.as_ref()),
+    })
+}
+
+/// Runs a future of an agent with a time limit, in a runtime on its own thread: independent of the
+/// caller's runtime, and safe against panics of the agent.
+fn asked<T: Send>(limit: Duration, work: impl Future<Output = T> + Send) -> CommandResult<T> {
+    let failed = || CommandError::new(ErrorKind::Failed, "agents cannot be asked");
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed().because(error))?;
+        let answer = runtime.block_on(async { tokio::time::timeout(limit, work).await });
+        // Do not wait for a pending DNS lookup.
+        runtime.shutdown_background();
+        answer.map_err(|_| failed().because(format!("no answer within {} s", limit.as_secs())))
+    };
+    std::thread::scope(|scope| {
+        let asking = std::thread::Builder::new()
+            .name("tertulia-asks".to_owned())
+            .spawn_scoped(scope, ask)
+            .map_err(|error| failed().because(error))?;
+        asking.join().unwrap_or_else(|_| Err(failed()))
+    })
+}
