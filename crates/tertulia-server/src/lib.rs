@@ -21,8 +21,8 @@
 //! | [`lines`] | bytes to lines of limited length | pure |
 //! | [`read`] | a line to a request, or an error | pure |
 //! | [`blocks`] | the code blocks in a stream of text | pure |
-//! | [`telling`] | the events of a turn as replies to the client that started it | pure |
-//! | [`window`], [`moment`] | recent events, and the current state, for late joiners | pure |
+//! | [`reply_stream`] | the events of a turn as replies to the client that started it | pure |
+//! | [`recent_events`], [`live_state`] | recent events, and the current state, for late joiners | pure |
 //! | [`schema`] | the protocol as a JSON Schema | pure |
 //! | [`spec`] | which participants a client asked for | pure |
 //! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
