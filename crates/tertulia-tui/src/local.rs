@@ -294,13 +294,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_shown_and_ends_the_session() {
-        let (session, mut observer, mut orders) = session();
+        let (session, mut observer, mut commands) = session();
         let setup = async { Err(Vec::new().pop().unwrap()) };
         let (controls, limits) = (Controls::default(), Limits::default());
-        task::run(setup, &mut orders, &mut observer, &controls, limits).await;
-        let news: Vec<News> = session.news().take().await.into();
-        let [News::NotOpened(error), News::Gone(_)] = &news[..] else {
-            unreachable!("{news:?}")
+        task::run(setup, &mut commands, &mut observer, &controls, limits).await;
+        let events: Vec<LiveEvent> = session.events().take().await.into();
+        let [LiveEvent::NotOpened(error), LiveEvent::Gone(_)] = &events[..] else {
+            unreachable!("{events:?}")
         };
         assert!(error.to_string().contains("the session task crashed"));
     }
