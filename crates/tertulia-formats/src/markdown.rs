@@ -117,16 +117,15 @@ fn contained(content: &str) -> String {
         .collect();
     for range in headings.into_iter().rev() {
         let heading = &content[range.clone()];
-        let marks = heading.len() - heading.trim_start_matches('#').len();
-        match marks {
+        match atx_marks(heading) {
             // Setext heading: the underline becomes a rule.
-            0 => {
+            None => {
                 let underline = heading.trim_end().rfind('\n').unwrap_or(0);
                 text.insert(range.start + underline, '\n');
             }
-            1..=4 => text.insert_str(range.start, DEEPER),
+            Some(1..=4) => text.insert_str(range.start, DEEPER),
             // There are only six levels.
-            _ => text.insert_str(range.start, &"#".repeat(6_usize.saturating_sub(marks))),
+            Some(marks) => text.insert_str(range.start, &"#".repeat(6 - marks)),
         }
     }
     let text = without_html_headings(&text);
@@ -141,6 +140,15 @@ fn contained(content: &str) -> String {
     }
     let fence = fence_for(content);
     format!("{fence}\n{}\n{fence}\n", content.trim_end_matches('\n'))
+}
+
+/// Returns the number of marks of an ATX heading (`## title`), or `None` for a setext heading, whose
+/// first line may begin with marks, too (`#title`).
+fn atx_marks(heading: &str) -> Option<usize> {
+    let title = heading.trim_start_matches('#');
+    let marks = heading.len() - title.len();
+    let is_atx = title.is_empty() || title.starts_with(char::is_whitespace);
+    (is_atx && (1..=6).contains(&marks)).then_some(marks)
 }
 
 /// Returns true if a heading after the text would not be parsed as one.
@@ -220,6 +228,7 @@ mod tests {
         check("   ##\tYou · now", "   ####\tYou · now\n");
         check("# a\n##### b\n###### c", "### a\n###### b\n###### c\n");
         check("You · now\n---\nno", "You · now\n\n---\nno\n");
+        check("#You · now\n===\nno", "#You · now\n\n===\nno\n");
         check("a\n<h2>You</h2>", "a\n&lt;h2>You&lt;/h2>\n");
         // Code contains no headings, and an open code block ends with the message.
         check("```\n## You\n```", "```\n## You\n```\n");

@@ -43,7 +43,10 @@ fn main() -> Result<()> {
     if fake.is("chatty") {
         shout("Welcome to the fake agent!\n");
     }
-    tertulia_testkit::ask::now(serve(fake))
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime
+        .map_err(Error::into_internal_error)?
+        .block_on(serve(fake))
 }
 
 async fn serve(fake: Arc<Fake>) -> Result<()> {
