@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live_state::LiveState;
 use crate::outbox::Outbox;
-use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState, TurnStatus};
+use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState};
 use crate::recent_events::RecentEvents;
 use crate::reply_stream::ReplyStream;
 use state::{Running, State};
@@ -295,6 +295,19 @@ impl Room {
         true
     }
 
+    /// Ends a conversation that could not be opened or was stopped, and reports that to the clients
+    /// of all queued orders. A client that orders something in reply opens the session anew, possibly
+    /// with another agent.
+    pub fn fail(&self, orders: &mut mpsc::UnboundedReceiver<Order>, error: &ErrorBody) {
+        let mut state = self.state();
+        while let Ok(order) = orders.try_recv() {
+            state.dismiss(&order, Some(error.clone()));
+        }
+        if let Some(talk) = state.talk.take() {
+            talk.gone.cancel();
+        }
+    }
+
     /// Removes the next order from the list of queued ones.
     pub fn take_up(&self) {
         let mut state = self.state();
@@ -347,18 +360,7 @@ impl Room {
 
     /// Reports to the client that its order is not executed.
     pub fn dismiss(&self, order: &Order, trouble: Option<ErrorBody>) {
-        let Some(asker) = &order.asker else { return };
-        if matches!(order.what, What::Save) {
-            return asker.tell(Answer::SessionSaved { success: false });
-        }
-        let status = match &trouble {
-            Some(_) => TurnStatus::Failed,
-            None => TurnStatus::Cancelled,
-        };
-        if let Some(trouble) = trouble {
-            asker.tell(Answer::Error(trouble));
-        }
-        asker.tell(self.state().complete(status, &ReplyStream::default()));
+        self.state().dismiss(order, trouble);
     }
 
     /// Subscribes a client; replaces an earlier subscription of the same client.

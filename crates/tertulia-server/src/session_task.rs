@@ -50,10 +50,8 @@ pub async fn run(
             continue;
         }
         if let TaskEnd::Failed(error) = end {
-            while let Ok(order) = orders.try_recv() {
-                room.take_up();
-                room.dismiss(&order, Some(error.clone()));
-            }
+            room.fail(&mut orders, &error);
+            break;
         }
         if room.end(&orders) {
             break;

@@ -9,11 +9,12 @@ use tertulia_formats::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientId, Talk, Voice};
+use super::{ClientId, Order, Talk, Voice, What};
 use crate::live_state::LiveState;
 use crate::protocol::{Answer, Detail, TalkState, TurnStatus};
 use crate::recent_events::RecentEvents;
 use crate::reply_stream::ReplyStream;
+use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::SessionEvent;
 
 /// State of a room.
@@ -90,6 +91,22 @@ impl State {
             message_count: meta.map_or(0, |meta| meta.messages),
             usage: telling.usage(),
         }
+    }
+
+    /// Reports to the client of an order that it is not executed.
+    pub(super) fn dismiss(&self, order: &Order, trouble: Option<ErrorBody>) {
+        let Some(asker) = &order.asker else { return };
+        if matches!(order.what, What::Save) {
+            return asker.tell(Answer::SessionSaved { success: false });
+        }
+        let status = match &trouble {
+            Some(_) => TurnStatus::Failed,
+            None => TurnStatus::Cancelled,
+        };
+        if let Some(trouble) = trouble {
+            asker.tell(Answer::Error(trouble));
+        }
+        asker.tell(self.complete(status, &ReplyStream::default()));
     }
 
     pub(super) fn can_ask(&self) -> bool {
