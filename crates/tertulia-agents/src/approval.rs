@@ -124,7 +124,7 @@ impl Rules {
         self.mode
     }
 
-    /// Decides about a request.
+    /// Decides whether a tool runs at once, needs the user's permission, or is refused.
     pub fn ruling(&self, request: &ToolRequest) -> Ruling {
         match self.mode {
             Approval::None => Ruling::Refuse,

@@ -23,8 +23,9 @@ use tertulia_core::entry::{
     ToolOutcome, Usage,
 };
 
-/// Maximum time that shown text of an unfinished answer stays without a draft.
-const KEEP_AFTER: SignedDuration = SignedDuration::from_millis(700);
+/// Interval at which a draft of a partial answer is saved: how long text that was shown may be
+/// without one.
+const DRAFT_INTERVAL: SignedDuration = SignedDuration::from_millis(700);
 /// Maximum number of tool rounds in one turn: more of them are taken for a loop.
 const ROUNDS: u32 = 200;
 /// Result of a call whose result never came.
@@ -71,7 +72,7 @@ struct Partial {
     cut: usize,
     usage: Option<Usage>,
     /// Since when there is text that no draft holds.
-    unkept_since: Option<Timestamp>,
+    undrafted_since: Option<Timestamp>,
     /// Calls of the agent's own tools without a result.
     open: Vec<ToolCall>,
     /// Whether the agent has done anything besides sending text.
@@ -183,7 +184,7 @@ impl Answer {
             (Phase::Answering(answer), Event::Received(received, at)) => {
                 self.receive(answer, received, at)
             }
-            (Phase::Answering(answer), Event::Tick(at)) => self.keep(answer, at),
+            (Phase::Answering(answer), Event::Tick(at)) => self.save_draft_if_due(answer, at),
             (Phase::Answering(answer), Event::Ended(Ok(Outcome::Calls { calls, .. }), at))
                 if !calls.is_empty() =>
             {
@@ -268,19 +269,19 @@ impl Answer {
             }
             _ => Vec::new(),
         };
-        let mut effects = self.keep(answer, at);
+        let mut effects = self.save_draft_if_due(answer, at);
         if !bodies.is_empty() {
             effects.push(Effect::Save(bodies));
         }
         effects
     }
 
-    fn keep(&mut self, mut answer: Partial, now: Timestamp) -> Vec<Effect> {
+    fn save_draft_if_due(&mut self, mut answer: Partial, now: Timestamp) -> Vec<Effect> {
         let due = answer
-            .unkept_since
-            .is_some_and(|since| now.duration_since(since) >= KEEP_AFTER);
+            .undrafted_since
+            .is_some_and(|since| now.duration_since(since) >= DRAFT_INTERVAL);
         let effects = if due {
-            answer.unkept_since = None;
+            answer.undrafted_since = None;
             vec![Effect::KeepDraft(answer.text.clone())]
         } else {
             Vec::new()
@@ -433,7 +434,7 @@ impl Partial {
         if text.is_empty() {
             return;
         }
-        self.unkept_since.get_or_insert(at);
+        self.undrafted_since.get_or_insert(at);
         if self.cut > 0 {
             self.cut += text.len();
         } else {
@@ -445,7 +446,7 @@ impl Partial {
     fn take_text(&mut self) -> String {
         let mut text = std::mem::take(&mut self.text);
         let cut = std::mem::take(&mut self.cut);
-        self.unkept_since = None;
+        self.undrafted_since = None;
         if cut > 0 {
             text.push_str(&cut_mark(cut));
         }

@@ -57,19 +57,19 @@ pub fn unexpected(answer: Answer) -> ErrorBody {
 #[derive(Debug)]
 pub struct Call {
     /// The sending half.
-    pub mouth: Mouth,
+    pub writer: RequestWriter,
     /// The receiving half.
-    pub ear: Ear,
+    pub reader: ReplyReader,
     asked: i64,
 }
 
 /// The sending half of a connection.
 #[derive(Debug)]
-pub struct Mouth(UnixStream);
+pub struct RequestWriter(UnixStream);
 
 /// The receiving half of a connection.
 #[derive(Debug)]
-pub struct Ear(BufReader<UnixStream>);
+pub struct ReplyReader(BufReader<UnixStream>);
 
 impl Call {
     /// Connects to the socket at `path`.
@@ -82,8 +82,8 @@ impl Call {
         })?;
         let other = stream.try_clone().map_err(CallError::Failed)?;
         Ok(Call {
-            mouth: Mouth(stream),
-            ear: Ear(BufReader::new(other)),
+            writer: RequestWriter(stream),
+            reader: ReplyReader(BufReader::new(other)),
             asked: 0,
         })
     }
@@ -92,9 +92,9 @@ impl Call {
     pub fn ask(&mut self, ask: Ask) -> Result<Answer, CallError> {
         self.asked += 1;
         let id = Id::Number(self.asked);
-        self.mouth.say(Some(id.clone()), ask)?;
+        self.writer.send(Some(id.clone()), ask)?;
         loop {
-            match self.ear.hear()? {
+            match self.reader.read()? {
                 Reply {
                     id: Some(answers),
                     answer,
@@ -109,24 +109,24 @@ impl Call {
     }
 }
 
-impl Mouth {
+impl RequestWriter {
     /// Sends a request as one line.
-    pub fn say(&mut self, id: Option<Id>, ask: Ask) -> Result<(), CallError> {
+    pub fn send(&mut self, id: Option<Id>, ask: Ask) -> Result<(), CallError> {
         let mut line = serde_json::to_vec(&Request { id, ask }).map_err(CallError::Unknown)?;
         line.push(b'\n');
         self.0.write_all(&line).map_err(|_| CallError::HungUp)
     }
 
     /// Closes the connection in both directions.
-    pub fn hang_up(&self) {
+    pub fn close(&self) {
         // The connection may be closed already.
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 
-impl Ear {
+impl ReplyReader {
     /// Reads the next reply.
-    pub fn hear(&mut self) -> Result<Reply, CallError> {
+    pub fn read(&mut self) -> Result<Reply, CallError> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => Err(CallError::HungUp),

@@ -10,21 +10,21 @@ use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, HostResult, Which};
-use crate::hub::{Guest, Hub};
+use crate::hub::{ClientHandle, Hub};
 use crate::protocol::{Answer, Ask, Detail, ErrorBody, ErrorKind, Id, PROTOCOL, Request};
 use crate::room::{Order, Room, Voice, What};
 
 /// Request handler of one client.
 pub struct Client {
     hub: Arc<Hub>,
-    guest: Arc<Guest>,
+    guest: Arc<ClientHandle>,
     /// The participants of sessions that this client creates.
     participants: ParticipantSpec,
 }
 
 impl Client {
     /// Creates the handler of an admitted client.
-    pub fn new(hub: Arc<Hub>, guest: Arc<Guest>) -> Client {
+    pub fn new(hub: Arc<Hub>, guest: Arc<ClientHandle>) -> Client {
         Client {
             hub,
             guest,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::client::Client;
-use crate::hub::{Guest, Hub};
+use crate::hub::{ClientHandle, Hub};
 use crate::lines::{Framed, Framer};
 use crate::outbox::{End, Outbox};
 use crate::protocol::{Answer, ErrorBody, ErrorKind, LONGEST_LINE, Reply};
@@ -60,7 +60,7 @@ pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: ErrorBody) 
 }
 
 /// Reads and handles requests until the input ends.
-async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead + Unpin) {
+async fn listen(hub: &Arc<Hub>, guest: &Arc<ClientHandle>, mut reader: impl AsyncRead + Unpin) {
     let mut client = Client::new(hub.clone(), guest.clone());
     let mut framer = Framer::new(LONGEST_LINE);
     let mut chunk = vec![0; CHUNK];
@@ -91,7 +91,7 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
     while let Some(framed) = framer.next_line() {
         take(hub, guest, &mut client, framed).await;
     }
-    hub.hush(guest);
+    hub.input_closed(guest);
     while hub.works_for(guest) {
         tokio::time::sleep(TICK).await;
     }
@@ -117,7 +117,7 @@ impl Drop for Kept<'_> {
     }
 }
 
-async fn take(hub: &Arc<Hub>, guest: &Guest, client: &mut Client, framed: Framed) {
+async fn take(hub: &Arc<Hub>, guest: &ClientHandle, client: &mut Client, framed: Framed) {
     let wrong = match framed {
         Framed::Line(line) => match parsed(line).await {
             Ok(request) => return client.handle(request).await,

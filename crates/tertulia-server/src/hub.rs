@@ -28,7 +28,7 @@ pub struct Limits {
     /// Maximum number of open conversations.
     pub talks: usize,
     /// Limits of a client's outbox.
-    pub outbox: outbox::Room,
+    pub outbox: outbox::OutboxLimits,
     /// Time after which an unneeded conversation is closed.
     pub idle: Duration,
     /// Time after which an unanswered approval request is denied.
@@ -46,7 +46,7 @@ impl Default for Limits {
         Limits {
             clients: 256,
             talks: 64,
-            outbox: outbox::Room::default(),
+            outbox: outbox::OutboxLimits::default(),
             idle: Duration::from_secs(10),
             patience: Duration::from_secs(600),
             leave: Duration::from_secs(8),
@@ -63,7 +63,7 @@ pub struct Hub {
     since: Timestamp,
     /// Locked while a room is created, started, moved or removed, and never across an await.
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
-    clients: Mutex<HashMap<ClientId, Arc<Guest>>>,
+    clients: Mutex<HashMap<ClientId, Arc<ClientHandle>>>,
     numbers: AtomicU64,
     malformed: AtomicU64,
     begun: AtomicUsize,
@@ -80,7 +80,7 @@ pub struct Hub {
 
 /// A connected client.
 #[derive(Debug)]
-pub struct Guest {
+pub struct ClientHandle {
     /// Client number.
     pub client: ClientId,
     /// Replies to be written.
@@ -92,7 +92,7 @@ pub struct Guest {
     rooms: Mutex<Vec<Arc<Room>>>,
 }
 
-impl Guest {
+impl ClientHandle {
     /// Returns the current session.
     pub fn current(&self) -> Option<Which> {
         *locked(&self.current)
@@ -154,14 +154,14 @@ impl Hub {
     }
 
     /// Admits a client, unless there are too many.
-    pub fn admit(&self) -> Result<Arc<Guest>, ErrorBody> {
+    pub fn admit(&self) -> Result<Arc<ClientHandle>, ErrorBody> {
         let mut clients = locked(&self.clients);
         if clients.len() >= self.limits.clients {
             let words = format!("{} clients are connected already", clients.len());
             return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
         let client = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let guest = Arc::new(Guest {
+        let guest = Arc::new(ClientHandle {
             client,
             outbox: Outbox::new(self.limits.outbox),
             speaks: Arc::new(AtomicBool::new(true)),
@@ -173,7 +173,7 @@ impl Hub {
     }
 
     /// Notes that a client has closed its sending side, but still reads.
-    pub fn hush(&self, guest: &Guest) {
+    pub fn input_closed(&self, guest: &ClientHandle) {
         guest.speaks.store(false, Ordering::Relaxed);
         for room in guest.rooms() {
             room.lose(guest.client, false);
@@ -181,7 +181,7 @@ impl Hub {
     }
 
     /// Removes a client. Its orders continue.
-    pub fn dismiss(&self, guest: &Guest) {
+    pub fn dismiss(&self, guest: &ClientHandle) {
         guest.speaks.store(false, Ordering::Relaxed);
         // Queued orders of the client still hold its outbox, which nothing empties any more.
         guest.outbox.close();
@@ -193,7 +193,7 @@ impl Hub {
     }
 
     /// Returns true if an order of this client is running or queued.
-    pub fn works_for(&self, guest: &Guest) -> bool {
+    pub fn works_for(&self, guest: &ClientHandle) -> bool {
         let rooms = guest.rooms();
         rooms.iter().any(|room| room.works_for(guest.client))
     }
@@ -210,7 +210,7 @@ impl Hub {
     /// Gives an order to the conversation of a session; opens it if necessary.
     pub fn order(
         self: &Arc<Self>,
-        guest: &Guest,
+        guest: &ClientHandle,
         which: Which,
         participants: &ParticipantSpec,
         order: Order,
@@ -301,7 +301,7 @@ impl Hub {
     /// Subscribes a client to a session.
     pub fn follow(
         &self,
-        guest: &Guest,
+        guest: &ClientHandle,
         id: SessionId,
         voice: Voice,
         detail: Detail,
@@ -348,7 +348,8 @@ impl Hub {
     pub fn wants(&self, room: &Room) -> bool {
         let id = room.id();
         let clients = locked(&self.clients);
-        let talks = |guest: &Arc<Guest>| guest.current().is_some_and(|which| which.id() == id);
+        let talks =
+            |guest: &Arc<ClientHandle>| guest.current().is_some_and(|which| which.id() == id);
         room.is_watched() || clients.values().any(talks)
     }
 
@@ -440,7 +441,7 @@ impl Hub {
             // Conversations that still do not end are killed with the process.
             let _ = tokio::time::timeout(self.limits.grace, self.talks.wait()).await;
         }
-        let clients: Vec<Arc<Guest>> = locked(&self.clients).values().cloned().collect();
+        let clients: Vec<Arc<ClientHandle>> = locked(&self.clients).values().cloned().collect();
         for guest in clients {
             let reason = reason.to_owned();
             guest.outbox.post(None, Answer::Goodbye { reason });

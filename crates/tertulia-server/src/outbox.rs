@@ -11,16 +11,16 @@ use tertulia_engine::event::SessionEvent;
 
 /// Limits of an outbox.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct OutboxLimits {
     /// Maximum bytes.
     pub bytes: usize,
     /// Maximum lines.
     pub lines: usize,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room {
+impl Default for OutboxLimits {
+    fn default() -> OutboxLimits {
+        OutboxLimits {
             bytes: 24_000_000,
             lines: 20_000,
         }
@@ -35,7 +35,7 @@ pub struct Outbox {
 
 #[derive(Debug)]
 struct Inside {
-    room: Room,
+    limits: OutboxLimits,
     waiting: Mutex<Waiting>,
     more: Notify,
     /// Notified when replies are taken out.
@@ -60,10 +60,10 @@ pub enum End {
 
 impl Outbox {
     /// Creates an empty outbox.
-    pub fn new(room: Room) -> Outbox {
+    pub fn new(limits: OutboxLimits) -> Outbox {
         Outbox {
             inside: Arc::new(Inside {
-                room,
+                limits,
                 waiting: Mutex::default(),
                 more: Notify::new(),
                 less: Notify::new(),
@@ -83,7 +83,8 @@ impl Outbox {
                 answer,
             };
             waiting.take_in(reply);
-            let Room { bytes, lines } = self.inside.room;
+            let OutboxLimits { bytes, lines } = self.inside.limits;
+            // A slow client is dropped: it has not read what was posted to it.
             if waiting.bytes > bytes || waiting.replies.len() > lines {
                 waiting.give_up();
             }
@@ -133,7 +134,7 @@ impl Outbox {
             eased.as_mut().enable();
             {
                 let waiting = self.waiting();
-                let Room { bytes, lines } = self.inside.room;
+                let OutboxLimits { bytes, lines } = self.inside.limits;
                 let little = waiting.bytes < bytes / 4 && waiting.replies.len() < lines / 4;
                 if little || waiting.end.is_some() {
                     return;
@@ -308,7 +309,7 @@ mod tests {
     }
 
     fn room(bytes: usize, lines: usize) -> Outbox {
-        Outbox::new(Room { bytes, lines })
+        Outbox::new(OutboxLimits { bytes, lines })
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::SessionId;
 use tertulia_engine::error::ErrorKind;
 use tertulia_engine::event::{SessionEnd, SessionEvent, Tone, UserMessage};
-use tertulia_server::call::{Call, Ear, Mouth};
+use tertulia_server::call::{Call, ReplyReader, RequestWriter};
 use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 
 use super::event_queue::EventQueue;
@@ -54,17 +54,17 @@ impl Remote {
             leaving: Mutex::new(false),
             ended: Mutex::new(false),
         });
-        let Call { mouth, ear, .. } = call;
-        let speaker = thread("commands", move || speak(mouth, &taken))?;
+        let Call { writer, reader, .. } = call;
+        let sender = thread("commands", move || send(writer, &taken))?;
         let listener = thread("events", {
             let (events, shared) = (events.clone(), shared.clone());
-            move || listen(ear, &events, &shared)
+            move || listen(reader, &events, &shared)
         })?;
         Ok(Remote {
             asks,
             events,
             shared,
-            threads: vec![speaker, listener],
+            threads: vec![sender, listener],
         })
     }
 
@@ -171,21 +171,21 @@ fn turn_id() -> Id {
 }
 
 /// Sends commands, and closes the connection when there are no more.
-fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
+fn send(mut writer: RequestWriter, asks: &mpsc::Receiver<Ask>) {
     for ask in asks {
         // After an error to one of these, no answer follows.
         let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(turn_id);
-        if mouth.say(id, ask).is_err() {
+        if writer.send(id, ask).is_err() {
             break;
         }
     }
-    mouth.hang_up();
+    writer.close();
 }
 
 /// Passes events on until the session is no longer followed.
-fn listen(mut ear: Ear, events: &EventQueue<LiveEvent>, shared: &Shared) {
+fn listen(mut reader: ReplyReader, events: &EventQueue<LiveEvent>, shared: &Shared) {
     let end = loop {
-        let (id, answer) = match ear.hear() {
+        let (id, answer) = match reader.read() {
             Ok(Reply { id, answer }) => (id, answer),
             Err(error) => break Some(error.to_string()),
         };

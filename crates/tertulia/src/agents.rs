@@ -94,6 +94,8 @@ pub fn choose(
     })
 }
 
+/// Decides which agent answers: the one that the user named, else the one that the session had, else
+/// the default agent of the settings, else the first that is ready.
 fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick {
     let picked = |name: &str, source, reason: &str| Pick {
         name: name.to_owned(),

@@ -43,7 +43,7 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Time limit for listing models.
 const LIST: Duration = Duration::from_secs(30);
 /// Time limit for reaching a server on this machine.
-const KNOCK: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An agent behind a provider's HTTP API.
 pub struct Api {
@@ -188,7 +188,7 @@ impl Api {
             let error = self.explain(&trouble, secret);
             let ended = retry::Ended {
                 failed,
-                passing: trouble.passing(),
+                retryable: trouble.is_retryable(),
                 spoke: reader.spoke,
                 asked: trouble.asked(),
                 left: until.map_or(Duration::MAX, |until| {
@@ -242,7 +242,10 @@ impl Api {
     async fn knock(&self) -> Readiness {
         let root = self.root();
         let version = match self.wire() {
-            Ok(wire) => wire.get(&format!("{root}api/version"), None, KNOCK).await,
+            Ok(wire) => {
+                wire.get(&format!("{root}api/version"), None, CONNECT_TIMEOUT)
+                    .await
+            }
             Err(trouble) => Err(trouble),
         };
         match version {

@@ -13,8 +13,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(super) struct Ended {
     /// Number of failed attempts, including this one.
     pub failed: u32,
-    /// Whether the failure is temporary.
-    pub passing: bool,
+    /// Whether the failure is temporary, so that a retry may succeed.
+    pub retryable: bool,
     /// Whether a part of the answer has arrived: a retry would repeat it.
     pub spoke: bool,
     /// Wait that the server requested.
@@ -25,7 +25,7 @@ pub(super) struct Ended {
 
 /// Returns the wait before the next attempt, or `None` if there is none.
 pub(super) fn wait(ended: Ended, retries: u32, first: Duration) -> Option<Duration> {
-    if ended.spoke || !ended.passing || ended.failed > retries {
+    if ended.spoke || !ended.retryable || ended.failed > retries {
         return None;
     }
     let doubled = 2_u32.saturating_pow(ended.failed.saturating_sub(1));
@@ -80,7 +80,7 @@ mod tests {
     fn ended(failed: u32) -> Ended {
         Ended {
             failed,
-            passing: true,
+            retryable: true,
             spoke: false,
             asked: None,
             left: Duration::from_secs(1800),
@@ -113,7 +113,7 @@ mod tests {
             ),
             (
                 Ended {
-                    passing: false,
+                    retryable: false,
                     ..ended(1)
                 },
                 None,

@@ -23,7 +23,7 @@ pub(super) enum Trouble {
         /// Wait that the server requested, if any.
         asked: Option<Duration>,
         /// Whether the server says that retrying is of no use.
-        hopeless: bool,
+        retry_forbidden: bool,
     },
     /// An error event in the middle of the answer.
     Event(Value),
@@ -61,11 +61,14 @@ pub(super) struct Asked<'a> {
 
 impl Trouble {
     /// Returns whether the failure may be temporary.
-    pub(super) fn passing(&self) -> bool {
+    pub(super) fn is_retryable(&self) -> bool {
         match self {
-            Trouble::Status { hopeless: true, .. } => false,
-            Trouble::Status { status, body, .. } => passes(*status, body),
-            Trouble::Event(body) => passes(status_of(body), &body.to_string()),
+            Trouble::Status {
+                retry_forbidden: true,
+                ..
+            } => false,
+            Trouble::Status { status, body, .. } => is_retryable(*status, body),
+            Trouble::Event(body) => is_retryable(status_of(body), &body.to_string()),
             Trouble::Unreached(_) | Trouble::Dropped(_) => true,
             _ => false,
         }
@@ -199,7 +202,7 @@ impl Asked<'_> {
         match kind {
             FailureKind::Auth if status == 402 => error.hint("check the account's credit"),
             FailureKind::Auth => error.hint(self.key.hint(&self.whence.section)),
-            FailureKind::RateLimit if !passes(status, &body) => {
+            FailureKind::RateLimit if !is_retryable(status, &body) => {
                 error.hint("check the account's plan and credit")
             }
             FailureKind::TooLong => error.hint("start a new session, or send less"),
@@ -263,9 +266,9 @@ const REFUSED: &[&str] = &[
     "invalid_prompt",
 ];
 
-/// Returns whether such a status is often temporary. An account without credit is not. The codes
+/// Decides whether a request is retried after this status, such as 429. An account without credit is not. The codes
 /// tell, not the message: Gemini speaks of billing at every ordinary rate limit.
-fn passes(status: u16, body: &str) -> bool {
+fn is_retryable(status: u16, body: &str) -> bool {
     let broke = [
         "insufficient_quota",
         "billing_not_active",
@@ -364,7 +367,7 @@ mod tests {
             status,
             body: body.to_owned(),
             asked: None,
-            hopeless: false,
+            retry_forbidden: false,
         }
     }
 
@@ -377,7 +380,7 @@ mod tests {
         let long = r#"{"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8"}}"#;
         let claude_long = r#"{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}"#;
         let policy = r#"{"error": {"message": "flagged", "code": "content_policy_violation"}}"#;
-        for (code, body, kind, passing, hint) in [
+        for (code, body, kind, retryable, hint) in [
             (401, "{}", Auth, false, "MY_KEY"),
             (403, "", Auth, false, "MY_KEY"),
             (402, "", Auth, false, "credit"),
@@ -415,7 +418,7 @@ mod tests {
             let trouble = status(code, body);
             let error = explained(&trouble);
             assert_eq!(error.kind, kind, "{code} {body}");
-            assert_eq!(trouble.passing(), passing, "{code} {body}");
+            assert_eq!(trouble.is_retryable(), retryable, "{code} {body}");
             let told = error.hint.unwrap_or_default();
             assert!(told.contains(hint), "{code} {body}: {told}");
         }
@@ -444,7 +447,7 @@ mod tests {
         ] {
             assert_eq!(status_of(&body), status, "{body}");
         }
-        assert!(Trouble::Event(json!({"type": "server_error"})).passing());
+        assert!(Trouble::Event(json!({"type": "server_error"})).is_retryable());
     }
 
     #[test]
@@ -490,12 +493,12 @@ mod tests {
             status: 429,
             body: String::new(),
             asked: Some(Duration::from_secs(9)),
-            hopeless: true,
+            retry_forbidden: true,
         };
         assert_eq!(
             explained(&trouble).retry_after,
             Some(Duration::from_secs(9))
         );
-        assert!(!trouble.passing());
+        assert!(!trouble.is_retryable());
     }
 }

@@ -221,7 +221,7 @@ fn refused(status: u16, headers: &HeaderMap, body: String) -> Trouble {
     Trouble::Status {
         status,
         asked: retry::asked(header, &body),
-        hopeless: header("x-should-retry") == Some("false"),
+        retry_forbidden: header("x-should-retry") == Some("false"),
         body,
     }
 }

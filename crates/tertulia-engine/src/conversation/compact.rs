@@ -40,7 +40,9 @@ fn kept(threshold: Option<u64>) -> u64 {
 }
 
 impl Asking<'_> {
-    /// Compacts the context if the agent would get more tokens than it should.
+    /// Decides whether a context is compacted before the agent is asked: if the agent would get more
+    /// tokens than its threshold. Besides, the user can ask for it, and an agent that rejects a prompt
+    /// as too long causes it.
     pub(super) async fn compact_if_due(&mut self) {
         let Some(threshold) = self.ask.compact_at else {
             return;
@@ -55,8 +57,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns true if the prompt has more tokens than the threshold and compaction would help: the
-    /// only trigger.
+    /// Returns true if the prompt has more tokens than the threshold and compaction would help.
     async fn exceeds(&mut self, threshold: u64) -> bool {
         let tools = self.tools_as_text();
         let context = self.context();

@@ -43,8 +43,8 @@ pub struct SqliteEngine {
     identity: Option<(u64, u64)>,
 }
 
-/// Maximum wait of a draft, which is saved again soon anyway.
-const DRAFT_WAIT: Duration = Duration::from_millis(250);
+/// How long saving a draft waits for other writers: it is saved again soon anyway.
+const DRAFT_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Turn in the writers' queue, released on drop.
 struct Turn<'a>(Option<&'a QueueLock>);
@@ -275,7 +275,7 @@ impl Engine for SqliteEngine {
     fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         let body = serde_json::to_string(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
-        self.asked = self.asked.within(DRAFT_WAIT);
+        self.asked = self.asked.within(DRAFT_LOCK_TIMEOUT);
         self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             transaction

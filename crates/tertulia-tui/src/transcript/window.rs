@@ -1,4 +1,5 @@
-//! Window of loaded items: requests more near its edges and drops items far from the view.
+//! Decides which part of a long transcript is loaded, its window: requests more near the edges and
+//! drops items far from the view.
 
 use tertulia_core::id::Seq;
 

@@ -1,4 +1,4 @@
-//! Chooses the default agent: the first that is ready.
+//! Finds the first agent that is ready, for users who have chosen none.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// How long connecting to a local Ollama may take. Without a server the connection is refused at
 /// once.
-const KNOCK: Duration = Duration::from_millis(150);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// Returns the name of the first agent that is ready, and the reason.
 pub fn first_ready(settings: &Settings) -> (String, String) {
@@ -63,7 +63,7 @@ fn listening(ollama: Provider) -> Option<String> {
         format!("{place}:11434")
     };
     let address = place.to_socket_addrs().ok()?.next()?;
-    TcpStream::connect_timeout(&address, KNOCK)
+    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
         .is_ok()
         .then_some(place)
 }

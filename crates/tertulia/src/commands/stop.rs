@@ -74,9 +74,9 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
 
 /// Shuts the server down and waits until it is gone.
 fn everything(mut call: Call, path: &Path, ui: &mut Ui) -> CommandResult<ExitCode> {
-    call.mouth.say(None, Ask::Shutdown)?;
+    call.writer.send(None, Ask::Shutdown)?;
     loop {
-        match call.ear.hear() {
+        match call.reader.read() {
             Ok(_) => {}
             Err(CallError::HungUp | CallError::Failed(_)) => break,
             Err(error) => return Err(error.into()),
