@@ -7,7 +7,6 @@ use crate::pair::policy::pair;
 use crate::policy::Policy;
 use crate::team::policy::Team;
 use tertulia_core::entry::human;
-use tertulia_core::pair::{Todo, Wait};
 
 /// Why a command that only teams have is not available.
 const NO_TEAM: &str = "this session has no team";
@@ -107,6 +106,7 @@ impl Conversation {
 
     /// Returns the unfinished work of a pair. It is never repeated without asking.
     pub fn unfinished(&self) -> Option<UnfinishedWork> {
+        let progress = self.progress()?;
         let pair = pair(&self.view())?;
         let instruction = shown(&pair.last_instruction);
         let mut text = match pair.next {
@@ -122,7 +122,8 @@ impl Conversation {
             }
             Next::Instructor | Next::Correction => "The instructor has not replied.".to_owned(),
         };
-        let is_spent = pair.todo() == Todo::Wait(Wait::Budget);
+        // The budget of this run, which may be larger than the one in the log.
+        let is_spent = pair.next == Next::Handover && progress.remaining.is_spent();
         if is_spent {
             text.push_str("\nNo worker calls left: [r+5] allows five more.");
         }
