@@ -31,7 +31,6 @@ use crate::team::events::SenderError;
 use crate::team::policy::Team;
 use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
-use tertulia_core::team::markers;
 
 pub use compact::Compaction;
 pub use state::UnfinishedWork;
@@ -135,22 +134,8 @@ impl Conversation {
     }
 
     /// Runs a turn: the user's message and the answers to it. In a team the user speaks as `seat`,
-    /// unless the message says as whom. An empty message continues a pair's unfinished work.
+    /// or as whom the message names. An empty message continues a pair's unfinished work.
     pub async fn say(
-        &mut self,
-        text: String,
-        seat: Option<&str>,
-        frontend: &mut dyn Frontend,
-        cancel: &CancellationToken,
-    ) -> Result<TurnResult, SenderError> {
-        // The message is newer than the seat.
-        let seat = seat.filter(|_| markers::parse(&text).from.is_none());
-        self.say_as(text, seat, frontend, cancel).await
-    }
-
-    /// Runs a turn like [`say`](Conversation::say), but `seat` overrides the message, which may
-    /// have come through a pipe.
-    pub async fn say_as(
         &mut self,
         text: String,
         seat: Option<&str>,

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::{Compaction, Conversation};
+use crate::conversation::{Compaction, Conversation, TurnResult};
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
-use crate::setup::Setup;
+use crate::log_writer::LogWriter;
+use crate::setup::{Setup, Target};
 use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
+use tertulia_core::team::markers;
 
 /// What a frontend asks a live session to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,32 +36,38 @@ pub trait Closing: Send + Sync {
 }
 
 /// Result of a command.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct CommandOutcome {
     /// The status.
     pub status: TurnStatus,
     /// The error for the client that sent the command, if not reported yet.
     pub error: Option<ErrorBody>,
-    /// Messages for the user.
+    /// Messages for the user of a screen.
     pub notices: Vec<UserMessage>,
+    /// The turn, if the command ran one.
+    pub turn: Option<TurnResult>,
 }
 
 impl CommandOutcome {
-    /// Creates an outcome without an error or notices.
+    /// Creates an outcome without an error, notices or a turn.
     pub fn plain(status: TurnStatus) -> CommandOutcome {
         CommandOutcome {
             status,
             error: None,
             notices: Vec::new(),
+            turn: None,
         }
     }
 }
 
-/// An open session.
+/// An open session: what every frontend drives, in its own process or through a
+/// [task](crate::task).
 pub struct LiveSession {
     conversation: Conversation,
     /// The member as whom the user speaks.
     seat: Option<String>,
+    /// Whether the seat overrides a speaker that a message names.
+    seat_is_fixed: bool,
     introduction: String,
     closing: Arc<dyn Closing>,
     /// Whether the last turn ended with an agent's failure.
@@ -73,12 +81,25 @@ impl LiveSession {
         let introduction = setup.introduction.clone();
         let closing = setup.closing.clone();
         Ok(LiveSession {
-            conversation: setup.open(frontend).await?,
+            conversation: begin_or_resume(setup, frontend).await?,
             seat,
+            seat_is_fixed: false,
             introduction,
             closing,
             failed: false,
         })
+    }
+
+    /// Makes the seat override the speakers that messages name, which may come through a pipe.
+    #[must_use]
+    pub fn with_fixed_seat(mut self) -> LiveSession {
+        self.seat_is_fixed = true;
+        self
+    }
+
+    /// Returns the conversation, to describe it.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
     }
 
     /// Returns the kind of conversation.
@@ -108,7 +129,7 @@ impl LiveSession {
         cancel: &CancellationToken,
     ) -> CommandOutcome {
         let completed = CommandOutcome::plain(TurnStatus::Completed);
-        let mut outcome = match command {
+        let outcome = match command {
             SessionCommand::Say(text) => self.say(text, frontend, cancel).await,
             SessionCommand::As(name) => {
                 return match self
@@ -144,7 +165,7 @@ impl LiveSession {
         };
         if let Err(reason) = self.conversation.writer().copy().await {
             let words = format!("saved, but not in the session file: {reason}");
-            outcome.notices.push(UserMessage::warning(words));
+            frontend.show(SessionEvent::notice(Tone::Warning, words));
         }
         outcome
     }
@@ -167,20 +188,23 @@ impl LiveSession {
             };
         }
         frontend.show(SessionEvent::Began);
-        let seat = self.seat.as_deref();
+        // A speaker named in the message is newer than the seat.
+        let named = !self.seat_is_fixed && markers::parse(&text).from.is_some();
+        let seat = self.seat.as_deref().filter(|_| !named);
         match self.conversation.say(text, seat, frontend, cancel).await {
-            Ok(result) => {
-                self.failed = result.failure().is_some();
+            Ok(turn) => {
+                self.failed = turn.failure().is_some();
                 CommandOutcome {
-                    status: result.status(),
-                    error: result.error(),
-                    notices: result.screen_notes(&self.conversation),
+                    status: turn.status(),
+                    error: turn.error(),
+                    notices: turn.screen_notes(&self.conversation),
+                    turn: Some(turn),
                 }
             }
             Err(error) => CommandOutcome {
-                status: TurnStatus::Refused,
                 error: Some(ErrorBody::new(ErrorKind::Usage, error.to_string())),
                 notices: vec![UserMessage::warning(error.to_string())],
+                ..CommandOutcome::plain(TurnStatus::Refused)
             },
         }
     }
@@ -200,11 +224,39 @@ impl LiveSession {
     }
 }
 
+async fn begin_or_resume(
+    setup: Setup,
+    frontend: &mut dyn Frontend,
+) -> Result<Conversation, ErrorBody> {
+    match setup.target {
+        Target::New(start) => {
+            let (id, resumed) = (start.id, None);
+            frontend.show(SessionEvent::Started { id, resumed });
+            let writer = LogWriter::begin(setup.sessions, start, setup.on_conflict);
+            Conversation::begin(writer, setup.participants, setup.options)
+        }
+        Target::Resume(row, mirror) => {
+            let resumed = LogWriter::resume(setup.sessions, row.meta, setup.on_conflict).await;
+            let (mut writer, left) = resumed.map_err(|error| ErrorBody::from(&error))?;
+            if let Some(mirror) = mirror {
+                writer.set_mirror(mirror);
+            }
+            let resumed = Some(writer.meta().map_or(0, |meta| meta.messages));
+            let id = writer.id();
+            frontend.show(SessionEvent::Started { id, resumed });
+            let (participants, options) = (setup.participants, setup.options);
+            Conversation::resume(writer, left, participants, options, frontend)
+                .await
+                .map_err(|error| ErrorBody::from(&error))
+        }
+    }
+}
+
 /// Says why nothing was compacted.
 fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
     match compacted {
         None => Some("not needed here: each agent gets only the messages that fit its context"),
-        Some(Compaction::Nothing) => Some("nothing was summed up: there is nothing older"),
+        Some(Compaction::Nothing) => Some("nothing to compact: there is no older part"),
         Some(Compaction::Done | Compaction::Failed) => None,
     }
 }

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::conversation::Conversation;
-use crate::error::ErrorBody;
-use crate::event::{SessionEvent, UserMessage};
-use crate::frontend::Frontend;
+use crate::event::UserMessage;
 use crate::live::Closing;
-use crate::log_writer::{LogWriter, OnConflict, SessionMirror};
+use crate::log_writer::{OnConflict, SessionMirror};
 use crate::pair::roster::PairRoster;
 use crate::team::policy::TeamRoster;
 use crate::team::resume::ResumePlan;
@@ -139,33 +136,5 @@ impl Participants {
     /// Returns true if the bell rings when a person is needed.
     pub fn rings(&self) -> bool {
         matches!(self, Participants::Pair { notify: true, .. })
-    }
-}
-
-impl Setup {
-    /// Begins or resumes the conversation.
-    pub async fn open(self, frontend: &mut dyn Frontend) -> Result<Conversation, ErrorBody> {
-        match self.target {
-            Target::New(start) => {
-                let (id, resumed) = (start.id, None);
-                frontend.show(SessionEvent::Started { id, resumed });
-                let writer = LogWriter::begin(self.sessions, start, self.on_conflict);
-                Conversation::begin(writer, self.participants, self.options)
-            }
-            Target::Resume(row, mirror) => {
-                let resumed = LogWriter::resume(self.sessions, row.meta, self.on_conflict).await;
-                let (mut writer, left) = resumed.map_err(|error| ErrorBody::from(&error))?;
-                if let Some(mirror) = mirror {
-                    writer.set_mirror(mirror);
-                }
-                let resumed = Some(writer.meta().map_or(0, |meta| meta.messages));
-                let id = writer.id();
-                frontend.show(SessionEvent::Started { id, resumed });
-                let (participants, options) = (self.participants, self.options);
-                Conversation::resume(writer, left, participants, options, frontend)
-                    .await
-                    .map_err(|error| ErrorBody::from(&error))
-            }
-        }
     }
 }

@@ -62,7 +62,6 @@ pub struct Existing {
 /// A session that is ready to be opened.
 pub struct PreparedSession {
     pub setup: Setup,
-    pub leaving: Leaving,
     /// Whether the agent was picked automatically.
     pub unasked: bool,
 }
@@ -209,7 +208,7 @@ impl Preparing<'_> {
     ) -> CommandResult<PreparedSession> {
         close_to_others(ui);
         let target = target::open(self.options, sort, self.existing, self.workspace, ui)?;
-        let leaving = Leaving::new(self.options.ephemeral, self.workspace);
+        let leaving = Leaving::new(self.options.ephemeral, self.workspace, ui);
         let setup = Setup {
             sessions: self.workspace.sessions.clone(),
             target,
@@ -218,13 +217,9 @@ impl Preparing<'_> {
             options,
             introduction,
             notices: Vec::new(),
-            closing: Arc::new(leaving.clone()),
+            closing: Arc::new(leaving),
         };
-        Ok(PreparedSession {
-            setup,
-            leaving,
-            unasked,
-        })
+        Ok(PreparedSession { setup, unasked })
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::{SessionEnd, Tone, UserMessage};
 use tertulia_engine::live::Closing;
-use tertulia_engine::log_writer::LogWriter;
+use tertulia_engine::text::hint::Invocation;
 
 use super::{describe, unsaved};
 use crate::error::ErrorKind;
@@ -12,39 +12,26 @@ use crate::open::Workspace;
 use crate::settings::StoreUrl;
 use crate::ui::{Told, Ui};
 
-/// Closes a session: saves what is held in memory and prints how to resume.
+/// Closes a session: saves what is held in memory and says how to resume.
 #[derive(Clone, Debug)]
 pub struct Leaving {
     hint: Option<String>,
+    /// How this run was started, for commands in hints.
+    invocation: Invocation,
 }
 
 impl Leaving {
-    pub fn new(ephemeral: bool, workspace: &Workspace) -> Leaving {
+    pub fn new(ephemeral: bool, workspace: &Workspace, ui: &Ui) -> Leaving {
         let kept = !ephemeral && workspace.settings.store != StoreUrl::Memory;
-        let hint = kept.then(|| format!("{} --resume", workspace.settings.program));
-        Leaving { hint }
+        Leaving {
+            hint: kept.then(|| format!("{} --resume", workspace.settings.program)),
+            invocation: ui.invocation.clone(),
+        }
     }
 
     /// Returns true if the session can be resumed later.
     pub fn is_resumable(&self) -> bool {
         self.hint.is_some()
-    }
-
-    /// Closes a session, however it ended: saves held entries, or offers them as a file if that
-    /// fails, and prints how to resume. Returns the kind of failure if entries remain unsaved.
-    pub async fn farewell(
-        &self,
-        conversation: &mut Conversation,
-        ui: &mut Ui,
-    ) -> Option<ErrorKind> {
-        conversation.save_at_last().await;
-        let writer = conversation.writer();
-        write_back(writer, ui).await;
-        let left_unsaved = unsaved::offer(writer, ui).await;
-        if let Some(hint) = self.hint.as_ref().filter(|_| writer.meta().is_some()) {
-            ui.note(&format!("Resume: {hint} {}", writer.id().short()));
-        }
-        left_unsaved
     }
 }
 
@@ -52,10 +39,19 @@ impl Leaving {
 impl Closing for Leaving {
     async fn close(&self, conversation: &mut Conversation) -> SessionEnd {
         let mut ui = Ui::holding();
+        ui.invocation = self.invocation.clone();
         if let Some(words) = describe::unheard(conversation, self) {
-            ui.note(&words);
+            ui.warn(&words);
         }
-        let unsaved = self.farewell(conversation, &mut ui).await;
+        conversation.save_at_last().await;
+        let writer = conversation.writer();
+        if let Err(reason) = writer.copy().await {
+            ui.warn(&format!("saved, but not in the session file: {reason}"));
+        }
+        let unsaved = unsaved::offer(writer, &mut ui).await;
+        if let Some(hint) = self.hint.as_ref().filter(|_| writer.meta().is_some()) {
+            ui.note(&format!("Resume: {hint} {}", writer.id().short()));
+        }
         let (told, content) = messages(&mut ui);
         SessionEnd {
             unsaved: unsaved.is_some(),
@@ -99,12 +95,4 @@ pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
         }
     }
     (all, content)
-}
-
-/// Writes a session back to the file that it was imported from. Called at the end of a turn, once
-/// no agent is answering, and when the session closes.
-pub async fn write_back(writer: &LogWriter, ui: &mut Ui) {
-    if let Err(reason) = writer.copy().await {
-        ui.warn(&format!("saved, but not in the session file: {reason}"));
-    }
 }

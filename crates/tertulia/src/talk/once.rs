@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use super::describe::{resumed, unheard};
-use super::exit_code;
+use super::describe::resumed;
 use super::frontend::{End, Failure, Output};
 use super::keyboard::Keyboard;
 use super::opening::Opening;
+use super::{exit_code, tell_end};
 use tertulia_agents::AgentError;
-use tertulia_engine::conversation::{Conversation, TurnResult};
+use tertulia_engine::answer::TurnEnd;
+use tertulia_engine::conversation::TurnResult;
+use tertulia_engine::live::{CommandOutcome, LiveSession, SessionCommand};
 use tertulia_engine::pair::Pause;
 use tertulia_engine::setup::Target;
 
@@ -24,13 +26,8 @@ pub async fn turn(
     format: OutputFormat,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let leaving = opening.leaving.clone();
     let participants = &opening.setup.participants;
-    let (seat, rings, kind) = (
-        participants.seat(),
-        participants.rings(),
-        participants.kind(),
-    );
+    let (rings, kind) = (participants.rings(), participants.kind());
     if opening.unasked {
         ui.note(&opening.setup.introduction);
     }
@@ -42,41 +39,38 @@ pub async fn turn(
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
     let mut output = Output::new(format, ui, answers).of(kind);
-    let opened = signals.during(opening.setup.open(&mut output)).await?;
-    let mut conversation = match (opened, signals.caught()) {
+    let opened = LiveSession::open(opening.setup, &mut output);
+    let mut session = match (signals.during(opened).await?, signals.caught()) {
         (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
-        (opened, _) => opened?,
+        (opened, _) => opened?.with_fixed_seat(),
     };
     let cancel = signals.cancel.clone();
-    let said = conversation.say_as(words, seat.as_deref(), &mut output, &cancel);
-    let turned = match signals.during(said).await {
-        Ok(turned) => turned?,
+    let said = session.execute(SessionCommand::Say(words), &mut output, &cancel);
+    let outcome = match signals.during(said).await {
+        Ok(outcome) => outcome,
         Err(left) => {
             output.cut_off();
-            leaving.farewell(&mut conversation, ui).await;
+            tell_end(session.close(false).await, ui);
             return Err(left);
         }
     };
-    let failed = error_of(&turned, &mut output);
-    let refused = output.finish(&end_of(&turned, &conversation));
-    if let Some(ending) = turned.ending() {
+    let failed = error_of(&outcome, &mut output);
+    let refused = output.finish(&end_of(&outcome, &session));
+    let turn = outcome.turn.as_ref();
+    if let Some(ending) = turn.and_then(TurnResult::ending) {
         ui.remark(ending.is_warning(), &ending.text);
     }
     if rings {
         ui.bell();
     }
-    conversation.leave().await;
-    if let Some(words) = unheard(&conversation, &leaving) {
-        ui.warn(&words);
-    }
-    let left_unsaved = leaving.farewell(&mut conversation, ui).await;
+    let left_unsaved = tell_end(session.close(true).await, ui);
     if let Some(refused) = refused {
         return Err(refused);
     }
     if let Some(signal) = signals.caught() {
         return Ok(exit_code(Some(signal), None));
     }
-    if turned.went_to_nobody() {
+    if turn.is_some_and(TurnResult::went_to_nobody) {
         ui.note("nobody was addressed: name the next speaker with [NEXT: name]");
     }
     match (failed, left_unsaved) {
@@ -87,14 +81,16 @@ pub async fn turn(
 }
 
 /// Returns how a turn ended, for scripts.
-pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a> {
+pub fn end_of<'a>(outcome: &'a CommandOutcome, session: &LiveSession) -> End<'a> {
     // Failures in teams and pairs were reported when they happened.
-    let failure = turned
-        .failure()
-        .filter(|_| matches!(turned, TurnResult::Chat(_)));
+    let failure = match &outcome.turn {
+        Some(TurnResult::Chat(TurnEnd::Failed(error))) => Some(error),
+        _ => None,
+    };
+    let conversation = session.conversation();
     End {
         session: conversation.writer().id(),
-        status: turned.status().name(),
+        status: outcome.status.name(),
         failure,
         waiting_for: conversation.waiting_for(),
     }
@@ -102,17 +98,16 @@ pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a
 
 /// Returns the error that a single turn ends with. A team member's failure is taken from the
 /// output, so that it is reported only once.
-fn error_of(turned: &TurnResult, output: &mut Output<'_>) -> Option<CommandError> {
-    match (turned, turned.failure()) {
-        (TurnResult::Chat(_), error) => error.cloned().map(CommandError::from),
-        (TurnResult::Team(_), error) => {
-            let failure = error.and_then(|_| output.take_failure());
+fn error_of(outcome: &CommandOutcome, output: &mut Output<'_>) -> Option<CommandError> {
+    match &outcome.turn {
+        Some(turn @ TurnResult::Team(_)) => {
+            let failure = turn.failure().and_then(|_| output.take_failure());
             failure.map(could_not_answer)
         }
-        (TurnResult::Pair(Pause::Unreadable(why), _), _) => {
-            Some(CommandError::new(ErrorKind::Failed, why))
+        Some(TurnResult::Pair(Pause::Failed(error) | Pause::WorkerFails(error), _)) => {
+            Some(for_the_human(error.clone()))
         }
-        (TurnResult::Pair(..), error) => error.cloned().map(for_the_human),
+        _ => outcome.error.clone().map(CommandError::from),
     }
 }
 

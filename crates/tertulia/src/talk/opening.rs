@@ -5,7 +5,6 @@ use tertulia_engine::setup::Setup;
 use tertulia_engine::spec::ParticipantSpec;
 
 use super::args::TalkArgs;
-use super::leaving::Leaving;
 use crate::error::CommandResult;
 use crate::open::Workspace;
 use crate::participants::{self, Existing};
@@ -16,7 +15,6 @@ pub struct Opening {
     pub setup: Setup,
     pub workspace: Workspace,
     pub args: TalkArgs,
-    pub leaving: Leaving,
     /// Whether the agent was picked automatically.
     pub unasked: bool,
     /// An earlier session that could be resumed instead of starting a new one.
@@ -37,7 +35,6 @@ impl Opening {
         let prepared = participants::prepare(&spec, existing, &options, &workspace, ui)?;
         Ok(Opening {
             setup: prepared.setup,
-            leaving: prepared.leaving,
             unasked: prepared.unasked,
             workspace,
             args,

@@ -9,18 +9,18 @@ use std::process::ExitCode;
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
-use tertulia_engine::conversation::{Compaction, Conversation, TurnResult, UnfinishedWork};
+use tertulia_engine::conversation::{Conversation, UnfinishedWork};
+use tertulia_engine::live::{LiveSession, SessionCommand};
 use tertulia_engine::setup::Target;
 
 use super::args::Sort;
-use super::describe::{self, resumed, unheard};
+use super::describe::{self, resumed};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
-use super::leaving::write_back;
 use super::once::end_of;
 use super::opening::Opening;
 use super::target::mention_newest;
-use super::{exit_code, permissions};
+use super::{exit_code, permissions, tell_end};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
@@ -30,39 +30,27 @@ use typed::{Typed, next_words};
 
 /// Runs a session line by line until the user exits.
 pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let leaving = opening.leaving.clone();
-    let participants = &opening.setup.participants;
-    let (seat, rings) = (participants.seat(), participants.rings());
+    let rings = opening.setup.participants.rings();
     let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
-    let conversation = {
+    let session = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        let opened = signals.during(opening.setup.open(&mut output)).await?;
-        match (opened, signals.caught()) {
+        let opened = LiveSession::open(opening.setup, &mut output);
+        match (signals.during(opened).await?, signals.caught()) {
             (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
             (opened, _) => opened?,
         }
     };
     let mut lines = Lines {
-        conversation,
-        seat,
+        session,
         rings,
         keyboard: Keyboard::of_a_session(),
         signals,
         ui,
     };
     let left = lines.lead(first).await;
-    let Lines {
-        mut conversation,
-        signals,
-        ui,
-        ..
-    } = lines;
-    conversation.leave().await;
-    if let Some(words) = unheard(&conversation, &leaving) {
-        ui.note(&words);
-    }
-    let left_unsaved = leaving.farewell(&mut conversation, ui).await;
-    left.map(|()| exit_code(signals.caught(), left_unsaved))
+    let end = lines.session.close(true).await;
+    let left_unsaved = tell_end(end, lines.ui);
+    left.map(|()| exit_code(lines.signals.caught(), left_unsaved))
 }
 
 /// Prints the introduction, and which session is resumed or could be.
@@ -87,9 +75,7 @@ pub fn greet(opening: &Opening, ui: &mut Ui) {
 
 /// A session in line mode.
 struct Lines<'a> {
-    conversation: Conversation,
-    /// The person that the user speaks as in a team, if chosen.
-    seat: Option<String>,
+    session: LiveSession,
     /// Whether to ring the bell when it is the user's turn.
     rings: bool,
     keyboard: Keyboard,
@@ -102,7 +88,7 @@ impl Lines<'_> {
     async fn lead(&mut self, first: Option<String>) -> CommandResult<()> {
         let mut pending = first;
         if pending.is_none()
-            && let Some(left) = self.conversation.unfinished()
+            && let Some(left) = self.session.conversation().unfinished()
         {
             match self.offer(&left).await {
                 ControlFlow::Continue(true) => pending = Some("/go".to_owned()),
@@ -127,31 +113,31 @@ impl Lines<'_> {
     }
 
     async fn next_words(&mut self) -> Typed {
-        let name = harmless(&self.conversation.whose_turn(self.seat.as_deref()));
+        let name = harmless(&self.session.state().writer);
         let prompt = self.ui.styled(HUMAN, &format!("{name}> "));
         next_words(&prompt, &mut self.keyboard, &mut self.signals, self.ui).await
     }
 
     /// Executes a command or sends a message.
     async fn follow(&mut self, words: String) -> CommandResult<ControlFlow<()>> {
-        let kind = self.conversation.kind();
+        let kind = self.session.kind();
         match commands::read(&words, kind) {
             Read::Wrong(why) => self.ui.warn(&why),
             Read::Words if words.trim().is_empty() => {}
             Read::Words => self.turn(words).await?,
             Read::Command("/help", _) => self.ui.note(&commands::help(kind)),
-            Read::Command("/info", _) => self.tell(&describe::info(&self.conversation)),
-            Read::Command("/members", _) => self.tell(&describe::members(&self.conversation)),
-            Read::Command("/queue", _) => self.tell(&describe::queue(&self.conversation)),
-            Read::Command("/task", _) => self.tell(&describe::task(&self.conversation)),
-            Read::Command("/compact", _) => self.compact().await?,
+            Read::Command("/info", _) => self.describe(describe::info),
+            Read::Command("/members", _) => self.describe(describe::members),
+            Read::Command("/queue", _) => self.describe(describe::queue),
+            Read::Command("/task", _) => self.describe(describe::task),
+            Read::Command("/compact", _) => self.execute(SessionCommand::Compact).await?,
             Read::Command("/approve", mode) => self.approve(mode),
             Read::Command("/permissions", what) => self.permissions(what),
-            Read::Command("/as", name) => match self.conversation.seat_of(name) {
-                Ok(seat) => self.seat = seat,
-                Err(why) => self.ui.warn(&why),
-            },
-            Read::Command("/go", _) if self.conversation.unfinished().is_none() => {
+            Read::Command("/as", name) => {
+                let name = (!name.is_empty()).then(|| name.to_owned());
+                self.execute(SessionCommand::As(name)).await?;
+            }
+            Read::Command("/go", _) if self.session.conversation().unfinished().is_none() => {
                 self.ui
                     .note("nothing is left undone: say what is to be done");
             }
@@ -169,7 +155,7 @@ impl Lines<'_> {
     }
 
     fn permissions(&mut self, what: &str) {
-        let state = self.conversation.permissions().state();
+        let state = self.session.permissions().state();
         let change = permissions::revoked(what).and_then(|what| {
             what.map(|what| permissions::revocation(&what, &state))
                 .transpose()
@@ -182,10 +168,15 @@ impl Lines<'_> {
     }
 
     fn permit(&mut self, change: &PermissionChange) {
-        let permissions = self.conversation.permissions();
+        let permissions = self.session.permissions();
         permissions.change(change);
         let words = permissions::line(&permissions.state());
         self.ui.note(&harmless(&words));
+    }
+
+    fn describe(&mut self, lines: fn(&Conversation) -> Vec<String>) {
+        let lines = lines(self.session.conversation());
+        self.tell(&lines);
     }
 
     fn tell(&mut self, lines: &[String]) {
@@ -219,74 +210,49 @@ impl Lines<'_> {
         }
     }
 
-    async fn compact(&mut self) -> CommandResult<()> {
-        let cancel = self.signals.cancel.clone();
-        let mut output = Output::new(OutputFormat::Text, self.ui, None);
-        let compacted = self.conversation.compact(&mut output, &cancel);
-        let compacted = match self.signals.during(compacted).await {
-            Ok(compacted) => compacted,
-            Err(left) => {
-                output.cut_off();
-                return Err(left);
-            }
-        };
-        write_back(self.conversation.writer(), self.ui).await;
-        match compacted {
-            Some(Compaction::Nothing) => {
-                self.ui.note("nothing to compact: there is no older part");
-            }
-            None => self
-                .ui
-                .note("not needed here: each agent gets only the messages that fit its context"),
-            Some(_) => {}
+    async fn turn(&mut self, words: String) -> CommandResult<()> {
+        if let Some(name) = self.session.conversation().agent_name() {
+            let name = self.ui.styled(AGENT, &format!("{name}> "));
+            self.ui.data(&name);
+        }
+        self.execute(SessionCommand::Say(words)).await?;
+        if self.rings {
+            self.ui.bell();
         }
         Ok(())
     }
 
-    async fn turn(&mut self, words: String) -> CommandResult<()> {
-        if let Err(error) = tertulia_store::check_message(&words) {
-            CommandError::from(error).report(self.ui);
-            return Ok(());
-        }
-        if let Some(name) = self.conversation.agent_name() {
-            let name = self.ui.styled(AGENT, &format!("{name}> "));
-            self.ui.data(&name);
-        }
+    /// Executes a command of the session, and says how it ended.
+    async fn execute(&mut self, command: SessionCommand) -> CommandResult<()> {
         let cancel = self.signals.cancel.clone();
-        let kind = self.conversation.kind();
+        let kind = self.session.kind();
         let mut output =
             Output::new(OutputFormat::Text, self.ui, Some(&mut self.keyboard)).of(kind);
-        let said = self
-            .conversation
-            .say(words, self.seat.as_deref(), &mut output, &cancel);
-        let turned = match self.signals.during(said).await {
-            Ok(Ok(turned)) => turned,
-            Ok(Err(error)) => {
-                CommandError::from(error).report(self.ui);
-                return Ok(());
-            }
+        let executed = self.session.execute(command, &mut output, &cancel);
+        let outcome = match self.signals.during(executed).await {
+            Ok(outcome) => outcome,
             Err(left) => {
                 output.cut_off();
                 return Err(left);
             }
         };
-        let end = end_of(&turned, &self.conversation);
+        let end = end_of(&outcome, &self.session);
         let refused = output.finish(&end);
-        write_back(self.conversation.writer(), self.ui).await;
         let failure = end.failure.cloned().map(CommandError::from);
         for error in refused.into_iter().chain(failure) {
             error.report(self.ui);
         }
-        self.say_how_it_ended(&turned);
-        Ok(())
-    }
-
-    fn say_how_it_ended(&mut self, turned: &TurnResult) {
-        for note in turned.notes(&self.conversation) {
+        let notes = match (&outcome.turn, outcome.error) {
+            (Some(turn), _) => turn.notes(self.session.conversation()),
+            (None, Some(error)) => {
+                CommandError::from(error).report(self.ui);
+                return Ok(());
+            }
+            (None, None) => outcome.notices,
+        };
+        for note in notes {
             self.ui.remark(note.is_warning(), &note.text);
         }
-        if self.rings {
-            self.ui.bell();
-        }
+        Ok(())
     }
 }
