@@ -65,10 +65,10 @@ impl Driver {
         }
     }
 
-    /// Waits until its threads in this process have ended.
-    pub fn join(self) {
+    /// Waits until its task or threads in this process have ended.
+    pub async fn join(self) {
         match self {
-            Driver::Local(session) => session.join(),
+            Driver::Local(session) => session.join().await,
             Driver::Remote(remote) => remote.join(),
         }
     }

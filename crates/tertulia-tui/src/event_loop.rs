@@ -191,7 +191,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
                 self.perform(effects, &mut state, &engine, &store).await;
             }
         }
-        engine.join();
+        engine.join().await;
         store.finish_writing().await;
         Ok(state)
     }

@@ -1,9 +1,7 @@
-//! A session in this process: its task runs on a thread of its own and speaks to the screen in data,
-//! so that drawing waits neither for an agent nor for a disk.
+//! A session in this process: its task runs on a worker of the runtime and speaks to the screen in
+//! data, so that drawing waits neither for an agent nor for a disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
 use tertulia_engine::error::ErrorBody;
@@ -12,14 +10,12 @@ use tertulia_engine::live::{CommandOutcome, SessionCommand};
 use tertulia_engine::setup::Setup;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::event_queue::EventQueue;
 use super::live::{LiveCommand, LiveEvent, Ticket};
-use crate::error::{TuiError, TuiResult};
-
-/// Time that background tasks get to end when a session closes.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+use crate::error::TuiError;
 
 /// A command, and what cancels it.
 type Given = (LiveCommand, CancellationToken);
@@ -37,18 +33,13 @@ pub struct LocalSession {
     controls: Controls,
     question: Question,
     permissions: Permissions,
-    thread: Option<JoinHandle<()>>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl LocalSession {
-    /// Opens a session on a thread of its own.
-    pub fn start(setup: Setup, events: EventQueue<LiveEvent>) -> TuiResult<LocalSession> {
+    /// Opens a session in a task of its own.
+    pub fn start(setup: Setup, events: EventQueue<LiveEvent>) -> LocalSession {
         let (commands, mut taken) = mpsc::unbounded_channel();
-        let failed = |error| TuiError::failed("cannot start the session", &error);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
         let permissions = setup.options.rules.clone();
         let (controls, question) = (Controls::default(), Question::default());
         let state = permissions.state();
@@ -59,24 +50,20 @@ impl LocalSession {
             ticket: 0,
         };
         let stops = controls.clone();
-        let thread = std::thread::Builder::new()
-            .name("session".into())
-            .spawn(move || {
-                let setup = async { Ok(setup) };
-                let limits = Limits::default();
-                runtime.block_on(task::run(setup, &mut taken, &mut screen, &stops, limits));
-                runtime.shutdown_timeout(LEAVE_WITHIN);
-            })
-            .map_err(failed)?;
-        Ok(LocalSession {
+        let task = tokio::spawn(async move {
+            let setup = async { Ok(setup) };
+            let limits = Limits::default();
+            task::run(setup, &mut taken, &mut screen, &stops, limits).await;
+        });
+        LocalSession {
             commands,
             events,
             cancel: Mutex::default(),
             controls,
             question,
             permissions,
-            thread: Some(thread),
-        })
+            task: Some(task),
+        }
     }
 
     /// What happened.
@@ -124,11 +111,11 @@ impl LocalSession {
             .push(LiveEvent::Session(SessionEvent::Permissions { state }));
     }
 
-    /// Waits for the thread to end, after [`LiveEvent::Gone`].
-    pub fn join(mut self) {
-        if let Some(thread) = self.thread.take() {
-            // A panic on it was told when it happened.
-            let _ = thread.join();
+    /// Waits for the task to end, after [`LiveEvent::Gone`].
+    pub async fn join(mut self) {
+        if let Some(task) = self.task.take() {
+            // A panic in it was told when it happened.
+            let _ = task.await;
         }
     }
 }
@@ -243,7 +230,7 @@ mod tests {
             controls: Controls::default(),
             question,
             permissions: Permissions::default(),
-            thread: None,
+            task: None,
         };
         (session, observer, taken)
     }

@@ -114,7 +114,7 @@ impl Source {
     pub fn drive(self) -> TuiResult<Driver> {
         let events = EventQueue::default();
         Ok(match self {
-            Source::Local(prepared) => Driver::Local(LocalSession::start(prepared.setup, events)?),
+            Source::Local(prepared) => Driver::Local(LocalSession::start(prepared.setup, events)),
             Source::Remote(attachment) => {
                 let remote = Remote::follow(attachment.call, attachment.id, events)?;
                 Driver::Remote(remote)

@@ -45,6 +45,8 @@ fn main() -> ExitCode {
     };
     let mut ui = Ui::new(&args.global);
     let result = commands::run(args, &mut ui);
+    // Stops what still runs for an agent, without waiting long for a slow disk.
+    runtime::end();
     let result = match (result, ui.take_trouble()) {
         (Ok(_), Some(trouble)) => Err(CommandError::new(
             ErrorKind::Failed,

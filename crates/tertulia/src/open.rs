@@ -74,8 +74,7 @@ fn store_telling(
     };
     let thread = std::thread::Builder::new().name("tertulia-open".to_owned());
     thread.spawn(open).map_err(unusable)?;
-    let runtime = runtime::for_store().map_err(unusable)?;
-    let opened = runtime.block_on(telling(patience.waits(), aside, opened));
+    let opened = runtime::wait_for_store(telling(patience.waits(), aside, opened));
     opened.unwrap_or_else(|error| Err(unusable(error)))
 }
 
@@ -245,8 +244,7 @@ impl Workspace {
     /// Blocks until work on a store is done. Must not be called from asynchronous code.
     pub fn wait<T>(&self, work: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
         let waits = self.sessions.store().patience().waits();
-        let runtime = runtime::for_store().map_err(unusable)?;
-        runtime.block_on(telling(waits, self.aside, work))
+        runtime::wait_for_store(telling(waits, self.aside, work))
     }
 
     /// Returns the filter for this project's sessions.

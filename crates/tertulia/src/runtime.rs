@@ -1,16 +1,24 @@
-//! The program's runtime: single-threaded, made when a command first needs it, so that `--version` and
-//! completions do without.
+//! The program's runtime: made when a command first needs it, so that `--version` and completions do
+//! without. Everything asynchronous runs on it: commands on the main thread, a session of the TUI and
+//! an agent's tasks on its workers. Only a server has runtimes of its own, one for sessions and one
+//! for clients, so that neither delays the other.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
-static RUNTIME: Mutex<Option<Arc<Runtime>>> = Mutex::new(None);
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
 /// File descriptors that the runtime, its signal handlers and an agent need to start.
 const FILES_NEEDED: usize = 12;
+
+/// Time that background tasks get to end.
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Number of worker threads: a busy task must not delay timers and input.
+const WORKERS: usize = 2;
 
 /// Fails if the limit on open files is too low for the runtime to start: it would panic.
 pub fn enough_files() -> io::Result<()> {
@@ -19,33 +27,37 @@ pub fn enough_files() -> io::Result<()> {
     opened.map(drop)
 }
 
-/// Returns a runtime that waits for a store on disk: without files of its own where there are too few,
-/// because such a store has threads and needs no more.
-pub fn for_store() -> io::Result<Arc<Runtime>> {
-    get().or_else(|_| Builder::new_current_thread().build().map(Arc::new))
+/// Returns the runtime.
+pub fn get() -> io::Result<Handle> {
+    let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = &*known {
+        return Ok(runtime.handle().clone());
+    }
+    enough_files()?;
+    let made = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()?;
+    Ok(known.insert(made).handle().clone())
 }
 
-/// Returns the runtime.
-pub fn get() -> io::Result<Arc<Runtime>> {
-    let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*known {
-        Some(runtime) => Ok(runtime.clone()),
-        None => {
-            enough_files()?;
-            let made = Builder::new_current_thread().enable_all().build()?;
-            Ok(known.insert(Arc::new(made)).clone())
-        }
+/// Blocks until work on a store is done. Where there are too few files for a runtime it does without
+/// one: a store on disk has threads and needs no more.
+pub fn wait_for_store<T>(work: impl Future<Output = T>) -> T {
+    match get() {
+        Ok(runtime) => runtime.block_on(work),
+        Err(_) => futures::executor::block_on(work),
     }
 }
 
-/// Stops all that still runs, without waiting longer than `limit`.
-pub fn end(limit: Duration) {
+/// Stops all that still runs, without waiting long.
+pub fn end() {
     let known = RUNTIME
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
-    if let Some(runtime) = known.and_then(Arc::into_inner) {
-        runtime.shutdown_timeout(limit);
+    if let Some(runtime) = known {
+        runtime.shutdown_timeout(LEAVE_WITHIN);
     }
 }
 
@@ -56,10 +68,9 @@ mod tests {
     #[test]
     fn there_is_one_until_it_ends() {
         let (one, other) = (get().unwrap(), get().unwrap());
-        assert!(Arc::ptr_eq(&one, &other));
+        assert_eq!(one.id(), other.id());
         let task = one.spawn(std::future::pending::<()>());
-        drop((one, other));
-        end(Duration::from_secs(1));
+        end();
         assert!(task.is_finished());
     }
 }

@@ -18,7 +18,8 @@ pub mod target;
 mod unsaved;
 
 use std::process::ExitCode;
-use std::time::Duration;
+
+use tokio::runtime::Handle;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -31,9 +32,6 @@ use opening::Prepared;
 
 pub use args::{Sort, TalkArgs, workspace};
 pub use leaving::{messages, tell_end};
-
-/// Time that background tasks get to end when a session closes.
-pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs a prepared session as its flags and the terminal allow: in the TUI, line by line, or for one
 /// turn.
@@ -81,12 +79,7 @@ fn run_to_end(
     keeper: Option<Workspace>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    enough_files()?;
-    let runtime = runtime::get().map_err(not_started)?;
-    let result = runtime.block_on(talk(ui));
-    drop(runtime);
-    // Stops what still runs for an agent, without waiting long for a slow disk.
-    runtime::end(LEAVE_WITHIN);
+    let result = runtime()?.block_on(talk(ui));
     if let Some(keeper) = keeper {
         retention::keep_workspace(&keeper, ui);
     }
@@ -102,17 +95,12 @@ pub fn enough_files() -> CommandResult<()> {
     })
 }
 
-/// Creates the single-threaded runtime that a session runs on.
-pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
+/// Returns the runtime that a session runs on.
+pub fn runtime() -> CommandResult<Handle> {
     enough_files()?;
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(not_started)
-}
-
-fn not_started(error: std::io::Error) -> CommandError {
-    CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
+    runtime::get().map_err(|error| {
+        CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
+    })
 }
 
 /// Returns the exit code of a session: from a signal, from unsaved entries, or success.

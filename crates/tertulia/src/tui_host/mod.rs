@@ -24,7 +24,7 @@ use tertulia_tui::error::{TuiError, TuiResult};
 use tertulia_tui::host::{self, ExportFormat, Exported, Forked, Host, Models, Options};
 use tertulia_tui::source::Source;
 use tertulia_tui::{Finished, links, theme};
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::commands::team;
@@ -37,7 +37,7 @@ use crate::serve::trouble::trouble;
 use crate::settings::StoreUrl;
 use crate::signals::Signals;
 use crate::talk::opening::{Opening, Prepared};
-use crate::talk::{self, LEAVE_WITHIN, Sort, TalkArgs, retention, target};
+use crate::talk::{self, Sort, TalkArgs, retention, target};
 use crate::teams;
 use crate::ui::{Told, Ui, fit};
 use prompt_history::PromptHistory;
@@ -51,7 +51,7 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
     let shared = Shared::new(args, global, ui);
     let first = shared.ready(prepared, ui.take_held());
-    let result = show(Source::Local(Box::new(first)), talk::runtime()?, ui);
+    let result = show(Source::Local(Box::new(first)), &talk::runtime()?, ui);
     for told in shared.ui().take_held() {
         ui.tell(told);
     }
@@ -74,13 +74,13 @@ pub fn follow(
     let host = Arc::new(TuiHost::new(workspace, shared, false));
     let attachment = runtime.block_on(choose(&Server { path, host }))?;
     ui.hold();
-    let result = show(Source::Remote(Box::new(attachment)), runtime, ui);
+    let result = show(Source::Remote(Box::new(attachment)), &runtime, ui);
     ui.release();
     result
 }
 
 /// Runs the frontend, and prints what the last session leaves to say.
-fn show(first: Source, runtime: Runtime, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn show(first: Source, runtime: &Handle, ui: &mut Ui) -> CommandResult<ExitCode> {
     let editor = env::text("VISUAL").or_else(|| env::text("EDITOR"));
     let options = Options {
         theme: theme::chosen(ui.has_colours(), env::text),
@@ -96,8 +96,6 @@ fn show(first: Source, runtime: Runtime, ui: &mut Ui) -> CommandResult<ExitCode>
         };
         CommandResult::Ok(tertulia_tui::run(first, options, signals).await?)
     });
-    // A slow disk must not delay the exit.
-    runtime.shutdown_timeout(LEAVE_WITHIN);
     let Finished { end, signal } = result?;
     let unsaved = talk::tell_end(end, ui);
     Ok(talk::exit_code(signal, unsaved))

@@ -1,7 +1,9 @@
 //! Lists agents, models and teams.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tertulia_tui::host::Models;
 
 use crate::commands::agents as who;
@@ -9,7 +11,7 @@ use crate::commands::team::files;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::Settings;
 use crate::ui::table_lines;
-use crate::{agents, teams};
+use crate::{agents, runtime, teams};
 
 /// Time limit for agents to report whether they are ready.
 const LOOK_WITHIN: Duration = Duration::from_secs(15);
@@ -42,25 +44,15 @@ pub fn models(settings: &Settings, name: &str) -> CommandResult<Models> {
     })
 }
 
-/// Runs a future of an agent with a time limit, in a runtime on its own thread: independent of the
-/// caller's runtime, and safe against panics of the agent.
-fn asked<T: Send>(limit: Duration, work: impl Future<Output = T> + Send) -> CommandResult<T> {
+/// Waits for an agent's answer with a time limit. Called on a thread that may block.
+fn asked<T>(limit: Duration, work: impl Future<Output = T>) -> CommandResult<T> {
     let failed = || CommandError::new(ErrorKind::Failed, "agents cannot be asked");
-    let ask = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed().because(error))?;
-        let answer = runtime.block_on(async { tokio::time::timeout(limit, work).await });
-        // Do not wait for a pending DNS lookup.
-        runtime.shutdown_background();
-        answer.map_err(|_| failed().because(format!("no answer within {} s", limit.as_secs())))
-    };
-    std::thread::scope(|scope| {
-        let asking = std::thread::Builder::new()
-            .name("tertulia-asks".to_owned())
-            .spawn_scoped(scope, ask)
-            .map_err(|error| failed().because(error))?;
-        asking.join().unwrap_or_else(|_| Err(failed()))
-    })
+    let runtime = runtime::get().map_err(|error| failed().because(error))?;
+    let answer = runtime.block_on(async {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        tokio::time::timeout(limit, work).await
+    });
+    answer
+        .map_err(|_| failed().because(format!("no answer within {} s", limit.as_secs())))?
+        .map_err(|_| failed())
 }
