@@ -132,7 +132,7 @@ fn without_colours(text: &str) -> String {
 /// Maps an HTTP status to a kind of failure.
 pub(super) fn of_status(status: u64) -> Option<FailureKind> {
     match status {
-        401 | 403 => Some(FailureKind::Auth),
+        401..=403 => Some(FailureKind::Auth),
         413 => Some(FailureKind::TooLong),
         429 => Some(FailureKind::RateLimit),
         408 | 500..=599 => Some(FailureKind::Unavailable),
@@ -141,23 +141,40 @@ pub(super) fn of_status(status: u64) -> Option<FailureKind> {
     }
 }
 
+/// What providers say of a prompt that is too long.
+pub(super) const TOO_LONG: &[&str] = &[
+    "context_length",
+    "context length",
+    "context window",
+    "context limit",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "too many tokens",
+    "maximum number of tokens",
+    "string_above_max_length",
+];
+
 /// Guesses the kind from a provider's message, for programs that pass on nothing else. The first
 /// match counts: failures that need the user come before those that pass by themselves.
 pub(super) fn of_words(text: &str) -> Option<FailureKind> {
     const SIGNS: &[(FailureKind, &[&str])] = &[
         (
             FailureKind::TooLong,
-            &[
-                "too long",
-                "context_length",
-                "context window",
-                "context length",
-                "contextoverflow",
-            ],
+            &["too long", "too_long", "contextoverflow"],
         ),
+        (FailureKind::TooLong, TOO_LONG),
         (
             FailureKind::RateLimit,
-            &["rate limit", "rate_limit", "too many requests", "quota"],
+            &[
+                "rate limit",
+                "rate_limit",
+                "too many requests",
+                "quota",
+                "usage limit",
+            ],
         ),
         (
             FailureKind::Auth,
@@ -169,6 +186,8 @@ pub(super) fn of_words(text: &str) -> Option<FailureKind> {
                 "unauthorized",
                 "unauthenticated",
                 "authentication",
+                "auth_required",
+                "providerauth",
                 "api key",
                 "api_key",
                 "x-api-key",
@@ -188,6 +207,7 @@ pub(super) fn of_words(text: &str) -> Option<FailureKind> {
                 "overloaded",
                 "high demand",
                 "server error",
+                "server_error",
                 "bad gateway",
                 "unavailable",
             ],

@@ -7,59 +7,6 @@ use crate::{AgentError, AgentEvent, FailureKind, Outcome, failure};
 /// JSON-RPC code of "authentication required".
 const AUTH_REQUIRED: i64 = -32000;
 
-/// Patterns in an error's text, kind or name, and the failure they mean. The first match counts.
-const WORDS: &[(FailureKind, &[&str])] = &[
-    (
-        FailureKind::TooLong,
-        &[
-            "too_long",
-            "too long",
-            "contextoverflow",
-            "context length",
-            "context_length",
-            "context window",
-            "maximum context",
-            "too many tokens",
-        ],
-    ),
-    (
-        FailureKind::RateLimit,
-        &[
-            "rate_limit",
-            "rate limit",
-            "too many requests",
-            "quota",
-            "usage limit",
-        ],
-    ),
-    (
-        FailureKind::Auth,
-        &[
-            "authentication",
-            "auth_required",
-            "providerauth",
-            "unauthorized",
-            "unauthenticated",
-            "not logged in",
-            "log in",
-            "api key",
-            "api_key",
-        ],
-    ),
-    (
-        FailureKind::Unavailable,
-        &[
-            "server_error",
-            "overloaded",
-            "unavailable",
-            "high demand",
-            "connection refused",
-            "econnrefused",
-            "fetch failed",
-        ],
-    ),
-];
-
 /// Converts an agent's error from its code, message and data.
 pub(super) fn of_error(code: i64, message: &str, data: &Value) -> AgentError {
     let words = words(message, data);
@@ -68,8 +15,8 @@ pub(super) fn of_error(code: i64, message: &str, data: &Value) -> AgentError {
     let kind = (code == AUTH_REQUIRED)
         .then_some(FailureKind::Auth)
         .or_else(|| by_status(code))
-        .or_else(|| by_words(&named))
-        .or_else(|| by_words(&words))
+        .or_else(|| failure::of_words(&named))
+        .or_else(|| failure::of_words(&words))
         .or_else(|| numbers(&words).find_map(by_status));
     let words = failure::one_line(&failure::without_trace(&words));
     let error = AgentError::new(kind.unwrap_or(FailureKind::Failed), words);
@@ -88,22 +35,8 @@ pub(super) fn of_text(text: &str) -> AgentError {
 }
 
 fn by_status(code: i64) -> Option<FailureKind> {
-    match code {
-        401 | 403 => Some(FailureKind::Auth),
-        429 => Some(FailureKind::RateLimit),
-        413 => Some(FailureKind::TooLong),
-        500..=599 => Some(FailureKind::Unavailable),
-        _ => None,
-    }
-}
-
-fn by_words(text: &str) -> Option<FailureKind> {
-    let text = text.to_lowercase();
-    let fits = |words: &&[&str]| words.iter().any(|word| text.contains(word));
-    WORDS
-        .iter()
-        .find(|(_, words)| fits(words))
-        .map(|(kind, _)| *kind)
+    let status = u64::try_from(code).ok()?;
+    failure::of_status(status).filter(|kind| *kind != FailureKind::Failed)
 }
 
 /// Returns the statuses that stand alone in a text. A port or an id is longer, or part of a word.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::key::{Key, Secret};
 use super::provider::Provider;
-use crate::{AgentError, FailureKind, Whence};
+use crate::{AgentError, FailureKind, Whence, failure};
 
 /// Maximum length of a provider's message that is repeated, in characters.
 const LONGEST: usize = 300;
@@ -226,34 +226,16 @@ fn kind(status: u16, body: &str) -> FailureKind {
     let body = body.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| body.contains(word));
     match status {
-        401..=403 => FailureKind::Auth,
         // Gemini's message for a wrong key.
         400 if says(&["api_key_invalid", "api key not valid"]) => FailureKind::Auth,
-        413 => FailureKind::TooLong,
-        400 | 422 | 500 if says(TOO_LONG) => FailureKind::TooLong,
+        400 | 422 | 500 if says(failure::TOO_LONG) => FailureKind::TooLong,
         400 | 422 if says(REFUSED) => FailureKind::Refused,
-        429 => FailureKind::RateLimit,
-        404 | 408 | 500.. => FailureKind::Unavailable,
+        404 | 600.. => FailureKind::Unavailable,
         // No model server answers like this.
         ..400 => FailureKind::Protocol,
-        _ => FailureKind::Failed,
+        status => failure::of_status(status.into()).unwrap_or(FailureKind::Failed),
     }
 }
-
-const TOO_LONG: &[&str] = &[
-    "context_length",
-    "context length",
-    "context window",
-    "context limit",
-    "context size",
-    "maximum context",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "too many tokens",
-    "maximum number of tokens",
-    "string_above_max_length",
-];
 
 const REFUSED: &[&str] = &[
     "content_policy",

@@ -43,13 +43,11 @@ impl Asking<'_> {
             Ok(Err(output)) => return Some(output),
             Err(error) => return Some(refusal(&error.to_string())),
         };
-        if self.conversation.unsaved && request.risk != Risk::Low {
-            return Some(refusal(
-                "the call could not be saved, and nothing is done that is not in the log first",
-            ));
-        }
         match self.settle(&request).await {
             _ if self.cancel.is_cancelled() => None,
+            Verdict::No if self.is_held_back(request.risk) => Some(refusal(
+                "the call could not be saved, and nothing is done that is not in the log first",
+            )),
             Verdict::No if self.access.rules.mode() == Approval::Ask => Some(refusal(
                 "the user does not want this tool to be used now; do not try again, ask what to do instead",
             )),
@@ -64,10 +62,23 @@ impl Asking<'_> {
         }
     }
 
+    /// Returns true for a tool call that must not run because nothing runs that is not in the log
+    /// first: while something is unsaved, tools may only look.
+    fn is_held_back(&self, risk: Risk) -> bool {
+        self.conversation.unsaved && risk != Risk::Low
+    }
+
+    /// Returns the tool policy for an agent that runs tools of its own.
+    pub(super) fn approval(&self) -> Approval {
+        match self.access.rules.mode() {
+            Approval::Ask | Approval::All if self.is_held_back(Risk::High) => Approval::Low,
+            mode => mode,
+        }
+    }
+
     /// Decides whether a tool may run: by the tool policy, or by asking the user.
     pub(super) async fn settle(&mut self, request: &ToolRequest) -> Verdict {
-        // Nothing runs that is not in the log first.
-        if self.conversation.unsaved && request.risk != Risk::Low {
+        if self.is_held_back(request.risk) {
             return Verdict::No;
         }
         match self.access.rules.ruling(request) {

@@ -52,11 +52,7 @@ impl Asking<'_> {
             messages,
             marker: self.conversation.agent_marker(&self.agent),
             tools: self.tool_specs(),
-            approval: match self.access.rules.mode() {
-                // Nothing runs that is not in the log first.
-                Approval::Ask | Approval::All if self.conversation.unsaved => Approval::Low,
-                mode => mode,
-            },
+            approval: self.approval(),
             ephemeral: self.keeps_nothing(),
             part,
         }

@@ -4,6 +4,7 @@ use super::Conversation;
 use crate::event::{QueuedMember, SessionState};
 use crate::pair::Next;
 use crate::pair::policy::pair;
+use crate::pair::text::NO_CALLS_LEFT;
 use crate::policy::Policy;
 use crate::team::policy::Team;
 use tertulia_core::entry::human;
@@ -125,7 +126,7 @@ impl Conversation {
         // The budget of this run, which may be larger than the one in the log.
         let is_spent = pair.next == Next::Handover && progress.remaining.is_spent();
         if is_spent {
-            text.push_str("\nNo worker calls left: [r+5] allows five more.");
+            text.push_str(&format!("\n({NO_CALLS_LEFT})"));
         }
         Some(UnfinishedWork { text, is_spent })
     }

@@ -5,6 +5,9 @@ use jiff::SignedDuration;
 use super::state::CORRECTIONS;
 use super::{PairEvent, Pause, Progress, Wait};
 
+/// Why a pair with a spent budget waits, and how it goes on.
+pub const NO_CALLS_LEFT: &str = "no worker calls left; [r+5] allows five more";
+
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {
     match event {
@@ -45,9 +48,7 @@ pub fn ending(pause: &Pause, progress: &Progress) -> String {
     let how = match pause {
         Pause::Waits(Wait::Done) => "done".to_owned(),
         Pause::Waits(Wait::Idle) => "nothing has been asked for yet".to_owned(),
-        Pause::Waits(Wait::Budget) => {
-            "paused: no worker calls left; [r+5] allows five more".to_owned()
-        }
+        Pause::Waits(Wait::Budget) => format!("paused: {NO_CALLS_LEFT}"),
         Pause::Waits(Wait::Corrections) => format!(
             "paused: the instructor gave no instruction in {CORRECTIONS} attempts; it is your turn"
         ),

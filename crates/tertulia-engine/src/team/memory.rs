@@ -161,7 +161,7 @@ impl Memory {
         let newest = self.recent.len().saturating_sub(1);
         let mut bytes = self.bytes;
         let is_older = |(place, spoken): &(usize, &Spoken)| {
-            let older = newest - place > self.window || bytes > self.max_bytes;
+            let older = is_too_old(newest - place, bytes, self.window, self.max_bytes);
             bytes -= spoken.text.len();
             older
         };
@@ -172,4 +172,17 @@ impl Memory {
     fn newest_first(&self) -> impl Iterator<Item = &Spoken> {
         self.recent.iter().rev().chain(self.kept.iter().rev())
     }
+}
+
+/// Returns true if a memory that is given messages of these sizes, the newest ones of a log, has room
+/// for none before them.
+pub fn is_filled(sizes: impl Iterator<Item = usize>, window: usize, max_bytes: usize) -> bool {
+    let (count, bytes) = sizes.fold((0, 0), |(count, bytes), size| (count + 1, bytes + size));
+    is_too_old(count, bytes, window, max_bytes)
+}
+
+/// Returns true if a message is outside the window: `newer` messages came after it, and with them
+/// it has at least this many bytes.
+fn is_too_old(newer: usize, bytes: usize, window: usize, max_bytes: usize) -> bool {
+    newer > window || bytes > max_bytes
 }

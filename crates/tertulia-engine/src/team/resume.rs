@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::memory::Spoken;
+use super::memory::{Spoken, is_filled};
 use super::names::{self, Member};
 use super::policy::TeamRoster;
 use crate::notice::Notice;
@@ -243,9 +243,12 @@ fn is_spoken(message: &Message) -> bool {
 
 /// Returns true if the loaded part of a log covers everything that the team's memory could hold.
 pub fn is_enough(window: usize, max_bytes: usize, log: &Log) -> bool {
-    let spoken = || log.messages().filter(|(_, message)| is_spoken(message));
-    let sizes = spoken().map(|(_, message)| message.content.len());
-    spoken().count() > window || sizes.sum::<usize>() > max_bytes
+    let spoken = log.messages().filter(|(_, message)| is_spoken(message));
+    is_filled(
+        spoken.map(|(_, message)| message.content.len()),
+        window,
+        max_bytes,
+    )
 }
 
 /// Returns the display names of addressees; unresolved ones as written.
