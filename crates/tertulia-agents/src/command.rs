@@ -60,7 +60,7 @@ impl Agent for Command {
     }
 
     fn tools(&self) -> ToolSide {
-        ToolSide::Nobody
+        ToolSide::None
     }
 
     fn work_dir(&self) -> Option<&Path> {

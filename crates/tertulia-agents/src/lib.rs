@@ -107,7 +107,7 @@ pub enum ToolSide {
     /// The agent brings and runs its own tools, and reports what it does.
     Its,
     /// The agent uses no tools.
-    Nobody,
+    None,
 }
 
 /// One request to an agent: the conversation so far, newest message last.

@@ -38,7 +38,7 @@ impl Agent for Loud {
     }
 
     fn tools(&self) -> ToolSide {
-        ToolSide::Nobody
+        ToolSide::None
     }
 
     async fn readiness(&self) -> Readiness {

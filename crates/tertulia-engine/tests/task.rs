@@ -42,7 +42,7 @@ impl Agent for Fragile {
     }
 
     fn tools(&self) -> ToolSide {
-        ToolSide::Nobody
+        ToolSide::None
     }
 
     async fn readiness(&self) -> Readiness {

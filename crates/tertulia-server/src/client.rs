@@ -10,9 +10,9 @@ use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, HostResult, Which};
+use crate::hosted::{HostedSession, ReplyTo, SessionAction, SessionRequest};
 use crate::hub::{ClientHandle, Hub};
 use crate::protocol::{Answer, Ask, Detail, ErrorBody, ErrorKind, Id, PROTOCOL, Request};
-use crate::room::{Order, Room, Voice, What};
 
 /// Request handler of one client.
 pub struct Client {
@@ -76,9 +76,11 @@ impl Client {
                 return self.subscribe(id, which, detail, since).map(|()| None);
             }
             Ask::Detach { session_id } => self.detach(&session_id).await?,
-            Ask::Say { session_id, text } => self.give(&session_id, What::Say(text)).await?,
-            Ask::As { session_id, name } => self.give(&session_id, What::As(name)).await?,
-            Ask::Compact { session_id } => self.give(&session_id, What::Compact).await?,
+            Ask::Say { session_id, text } => {
+                self.give(&session_id, SessionAction::Say(text)).await?
+            }
+            Ask::As { session_id, name } => self.give(&session_id, SessionAction::As(name)).await?,
+            Ask::Compact { session_id } => self.give(&session_id, SessionAction::Compact).await?,
             Ask::Verdict {
                 session_id,
                 tool_id,
@@ -109,8 +111,8 @@ impl Client {
         self.hub.host()
     }
 
-    fn voice(&self, id: Option<Id>) -> Voice {
-        Voice {
+    fn reply_to(&self, id: Option<Id>) -> ReplyTo {
+        ReplyTo {
             client: self.guest.client,
             id,
             outbox: self.guest.outbox.clone(),
@@ -146,31 +148,31 @@ impl Client {
             Some(which) => which,
             None => Which::New(self.host().new_id()),
         };
-        let order = Order {
-            what: What::Say(query),
+        let request = SessionRequest {
+            action: SessionAction::Say(query),
             client: self.guest.client,
-            asker: Some(self.voice(id)),
+            asker: Some(self.reply_to(id)),
             cancel: CancellationToken::new(),
         };
-        // Set before the order is given: the conversation may move to a fork, and moves the client
+        // Set before the request is given: the conversation may move to a fork, and moves the client
         // with it.
         self.guest.set_current(Some(which));
         self.hub
-            .order(&self.guest, which, &self.participants, order)
+            .submit(&self.guest, which, &self.participants, request)
     }
 
     /// Answers a tool approval request, in the session `within` or in the session that asks for it.
     fn settle(&self, tool_id: &str, verdict: Verdict, within: Option<SessionId>) -> HostResult<()> {
-        let mut rooms = self.hub.asking_about(tool_id);
+        let mut hosted = self.hub.asking_about(tool_id);
         if let Some(within) = within {
-            rooms.retain(|room| room.id() == within);
+            hosted.retain(|hosted| hosted.id() == within);
         }
-        let ours = |room: &Arc<Room>| room.works_for(self.guest.client);
-        if rooms.iter().any(ours) {
-            rooms.retain(ours);
+        let ours = |hosted: &Arc<HostedSession>| hosted.works_for(self.guest.client);
+        if hosted.iter().any(ours) {
+            hosted.retain(ours);
         }
-        match &rooms[..] {
-            [room] if room.answer(tool_id, verdict) => Ok(()),
+        match &hosted[..] {
+            [hosted] if hosted.answer(tool_id, verdict) => Ok(()),
             [] | [_] => Err(ErrorBody::new(
                 ErrorKind::NotFound,
                 format!("no permission request is open for the call '{tool_id}'"),
@@ -179,7 +181,7 @@ impl Client {
                 ErrorKind::Ambiguous,
                 format!(
                     "{} sessions have a permission request for a call '{tool_id}'",
-                    rooms.len()
+                    hosted.len()
                 ),
             )
             .hint("add the `session_id`")),
@@ -189,8 +191,8 @@ impl Client {
     async fn cancel(&self, session: Option<&str>) -> HostResult<()> {
         let id = self.named(session).await?;
         let id = id.or_else(|| self.guest.current().map(Which::id));
-        let room = id.and_then(|id| self.hub.room(id));
-        match room.is_some_and(|room| room.cancel(self.guest.client)) {
+        let hosted = id.and_then(|id| self.hub.hosted(id));
+        match hosted.is_some_and(|hosted| hosted.cancel(self.guest.client)) {
             true => Ok(()),
             false => Err(ErrorBody::new(
                 ErrorKind::NotFound,
@@ -210,7 +212,7 @@ impl Client {
     /// Resolves a session reference. A running session need not be in the store yet.
     async fn known(&self, name: &str) -> HostResult<Which> {
         if let Ok(id) = name.parse::<SessionId>()
-            && self.hub.room(id).is_some()
+            && self.hub.hosted(id).is_some()
         {
             return Ok(Which::New(id));
         }
@@ -231,24 +233,24 @@ impl Client {
         detail: Detail,
         since: Option<u64>,
     ) -> HostResult<()> {
-        let voice = self.voice(id);
+        let reply_to = self.reply_to(id);
         if detail == Detail::Full {
             // Following with full detail opens the session.
             let talks = self
                 .hub
-                .room(which.id())
-                .is_some_and(|room| room.talk().is_some());
+                .hosted(which.id())
+                .is_some_and(|hosted| hosted.task().is_some());
             if !talks {
-                self.hub.order(
+                self.hub.submit(
                     &self.guest,
                     which,
                     &self.participants,
-                    self.order(What::Open),
+                    self.session_request(SessionAction::Open),
                 )?;
             }
         }
         self.hub
-            .follow(&self.guest, which.id(), voice, detail, since);
+            .follow(&self.guest, which.id(), reply_to, detail, since);
         Ok(())
     }
 
@@ -265,29 +267,33 @@ impl Client {
         }
     }
 
-    fn order(&self, what: What) -> Order {
-        Order {
-            what,
+    fn session_request(&self, action: SessionAction) -> SessionRequest {
+        SessionRequest {
+            action,
             client: self.guest.client,
             asker: None,
             cancel: CancellationToken::new(),
         }
     }
 
-    async fn give(&self, session: &str, what: What) -> HostResult<Answer> {
+    async fn give(&self, session: &str, action: SessionAction) -> HostResult<Answer> {
         let which = self.known(session).await?;
-        self.hub
-            .order(&self.guest, which, &self.participants, self.order(what))?;
+        self.hub.submit(
+            &self.guest,
+            which,
+            &self.participants,
+            self.session_request(action),
+        )?;
         Ok(accepted(which.id()))
     }
 
     async fn stop(&self, session: &str) -> HostResult<Answer> {
         let id = self.known(session).await?.id();
-        let Some(talk) = self.hub.stop(id) else {
+        let Some(task) = self.hub.stop(id) else {
             let words = format!("session {} is not running on this server", id.short());
             return Err(ErrorBody::new(ErrorKind::NotFound, words));
         };
-        self.gone(&talk.gone, &talk.insist).await;
+        self.gone(&task.gone, &task.insist).await;
         Ok(Answer::Stopped {
             session_id: id.to_string(),
         })

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, Which};
+use crate::hosted::{ClientId, HostedSession, ReplyTo, SessionRequest, TaskHandle};
 use crate::outbox::{self, Outbox};
-use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, ServerInfo, TalkInfo};
-use crate::room::{ClientId, Order, Room, Talk, Voice};
+use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, LiveSessionInfo, ServerInfo};
 use crate::session_task;
 use crate::spec::Specs;
 use tertulia_engine::event::{SessionEnd, UserMessage};
@@ -26,7 +26,7 @@ pub struct Limits {
     /// Maximum number of clients.
     pub clients: usize,
     /// Maximum number of open conversations.
-    pub talks: usize,
+    pub sessions: usize,
     /// Limits of a client's outbox.
     pub outbox: outbox::OutboxLimits,
     /// Time after which an unneeded conversation is closed.
@@ -45,7 +45,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             clients: 256,
-            talks: 64,
+            sessions: 64,
             outbox: outbox::OutboxLimits::default(),
             idle: Duration::from_secs(10),
             patience: Duration::from_secs(600),
@@ -61,8 +61,8 @@ pub struct Hub {
     host: Arc<dyn Host>,
     limits: Limits,
     since: Timestamp,
-    /// Locked while a room is created, started, moved or removed, and never across an await.
-    rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
+    /// Locked while a hosted session is created, started, moved or removed, and never across an await.
+    sessions: Mutex<HashMap<SessionId, Arc<HostedSession>>>,
     clients: Mutex<HashMap<ClientId, Arc<ClientHandle>>>,
     numbers: AtomicU64,
     malformed: AtomicU64,
@@ -72,7 +72,7 @@ pub struct Hub {
     /// Participants that clients chose for sessions.
     specs: Mutex<Specs>,
     ending: CancellationToken,
-    talks: TaskTracker,
+    tasks: TaskTracker,
     /// Runtime of the conversations, separate from that of the clients, so that neither delays the
     /// other.
     workshop: Handle,
@@ -88,8 +88,8 @@ pub struct ClientHandle {
     /// False after the client has closed its sending side.
     pub speaks: Arc<AtomicBool>,
     current: Mutex<Option<Which>>,
-    /// Rooms with orders or subscriptions of this client, to clean up when it disconnects.
-    rooms: Mutex<Vec<Arc<Room>>>,
+    /// Hosted sessions with requests or subscriptions of this client, to clean up when it disconnects.
+    sessions: Mutex<Vec<Arc<HostedSession>>>,
 }
 
 impl ClientHandle {
@@ -98,14 +98,14 @@ impl ClientHandle {
         *locked(&self.current)
     }
 
-    fn been_in(&self, room: &Arc<Room>) {
-        let mut rooms = locked(&self.rooms);
-        rooms.retain(|known| !Arc::ptr_eq(known, room) && !known.is_empty());
-        rooms.push(room.clone());
+    fn been_in(&self, hosted: &Arc<HostedSession>) {
+        let mut sessions = locked(&self.sessions);
+        sessions.retain(|known| !Arc::ptr_eq(known, hosted) && !known.is_empty());
+        sessions.push(hosted.clone());
     }
 
-    fn rooms(&self) -> Vec<Arc<Room>> {
-        locked(&self.rooms).clone()
+    fn sessions(&self) -> Vec<Arc<HostedSession>> {
+        locked(&self.sessions).clone()
     }
 
     /// Sets the current session.
@@ -125,7 +125,7 @@ impl Hub {
             since: host.now(),
             host,
             limits,
-            rooms: Mutex::default(),
+            sessions: Mutex::default(),
             clients: Mutex::default(),
             numbers: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
@@ -133,7 +133,7 @@ impl Hub {
             unsaved: Mutex::default(),
             specs: Mutex::default(),
             ending: CancellationToken::new(),
-            talks: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             workshop,
         })
     }
@@ -166,7 +166,7 @@ impl Hub {
             outbox: Outbox::new(self.limits.outbox),
             speaks: Arc::new(AtomicBool::new(true)),
             current: Mutex::default(),
-            rooms: Mutex::default(),
+            sessions: Mutex::default(),
         });
         clients.insert(client, guest.clone());
         Ok(guest)
@@ -175,84 +175,91 @@ impl Hub {
     /// Notes that a client has closed its sending side, but still reads.
     pub fn input_closed(&self, guest: &ClientHandle) {
         guest.speaks.store(false, Ordering::Relaxed);
-        for room in guest.rooms() {
-            room.lose(guest.client, false);
+        for hosted in guest.sessions() {
+            hosted.lose(guest.client, false);
         }
     }
 
-    /// Removes a client. Its orders continue.
+    /// Removes a client. Its requests continue.
     pub fn dismiss(&self, guest: &ClientHandle) {
         guest.speaks.store(false, Ordering::Relaxed);
-        // Queued orders of the client still hold its outbox, which nothing empties any more.
+        // Queued requests of the client still hold its outbox, which nothing empties any more.
         guest.outbox.close();
         locked(&self.clients).remove(&guest.client);
-        for room in guest.rooms() {
-            room.lose(guest.client, true);
-            self.sweep(&room);
+        for hosted in guest.sessions() {
+            hosted.lose(guest.client, true);
+            self.sweep(&hosted);
         }
     }
 
-    /// Returns true if an order of this client is running or queued.
+    /// Returns true if a request of this client is running or queued.
     pub fn works_for(&self, guest: &ClientHandle) -> bool {
-        let rooms = guest.rooms();
-        rooms.iter().any(|room| room.works_for(guest.client))
+        let sessions = guest.sessions();
+        sessions.iter().any(|hosted| hosted.works_for(guest.client))
     }
 
-    fn all_rooms(&self) -> Vec<Arc<Room>> {
-        locked(&self.rooms).values().cloned().collect()
+    fn all_rooms(&self) -> Vec<Arc<HostedSession>> {
+        locked(&self.sessions).values().cloned().collect()
     }
 
-    /// Returns the room of a session, if the session is followed or running.
-    pub fn room(&self, id: SessionId) -> Option<Arc<Room>> {
-        locked(&self.rooms).get(&id).cloned()
+    /// Returns the hosted session of a session, if the session is followed or running.
+    pub fn hosted(&self, id: SessionId) -> Option<Arc<HostedSession>> {
+        locked(&self.sessions).get(&id).cloned()
     }
 
-    /// Gives an order to the conversation of a session; opens it if necessary.
-    pub fn order(
+    /// Gives a request to the conversation of a session; opens it if necessary.
+    pub fn submit(
         self: &Arc<Self>,
         guest: &ClientHandle,
         which: Which,
         participants: &ParticipantSpec,
-        order: Order,
+        request: SessionRequest,
     ) -> Result<(), ErrorBody> {
-        let mut rooms = locked(&self.rooms);
-        // Checked under the lock: `end` stops what it finds in the rooms after it has cancelled.
+        let mut sessions = locked(&self.sessions);
+        // Checked under the lock: `end` stops what it finds in the hosted sessions after it has cancelled.
         if self.ending.is_cancelled() {
             return Err(ErrorBody::new(
                 ErrorKind::Interrupted,
                 "the server is ending",
             ));
         }
-        let room = self.room_in(&mut rooms, which.id());
-        guest.been_in(&room);
-        if room.talk().is_none() {
-            self.make_room(&rooms)?;
-            let orders = room.begin(order.asker.clone(), self.host.now());
-            room.order(order)?;
-            let lead = session_task::run(self.clone(), room, which, participants.clone(), orders);
-            self.talks.spawn_on(lead, &self.workshop);
+        let hosted = self.hosted_in(&mut sessions, which.id());
+        guest.been_in(&hosted);
+        if hosted.task().is_none() {
+            self.make_room(&sessions)?;
+            let requests = hosted.begin(request.asker.clone(), self.host.now());
+            hosted.submit(request)?;
+            let lead =
+                session_task::run(self.clone(), hosted, which, participants.clone(), requests);
+            self.tasks.spawn_on(lead, &self.workshop);
             return Ok(());
         }
-        room.order(order)
+        hosted.submit(request)
     }
 
     /// Makes sure that another conversation can be opened, by closing an idle one if necessary:
     /// first one that no client needs, else the one that is idle longest. Its content is on disk,
-    /// and it is opened again at the next order.
-    fn make_room(&self, rooms: &HashMap<SessionId, Arc<Room>>) -> Result<(), ErrorBody> {
-        let open: Vec<&Arc<Room>> = rooms.values().filter(|room| room.is_open()).collect();
+    /// and it is opened again at the next request.
+    fn make_room(
+        &self,
+        sessions: &HashMap<SessionId, Arc<HostedSession>>,
+    ) -> Result<(), ErrorBody> {
+        let open: Vec<&Arc<HostedSession>> = sessions
+            .values()
+            .filter(|hosted| hosted.is_open())
+            .collect();
         // Conversations that are closing may be as many again, but not more.
-        let leaving = self.talks.len().saturating_sub(open.len());
-        if open.len() < self.limits.talks && leaving <= self.limits.talks {
+        let leaving = self.tasks.len().saturating_sub(open.len());
+        if open.len() < self.limits.sessions && leaving <= self.limits.sessions {
             return Ok(());
         }
         let idle = open
             .iter()
-            .filter(|room| room.is_idle() && !room.is_watched())
-            .min_by_key(|room| (self.wants(room), room.since()));
+            .filter(|hosted| hosted.is_idle() && !hosted.is_watched())
+            .min_by_key(|hosted| (self.wants(hosted), hosted.since()));
         match idle {
-            Some(room) if leaving <= self.limits.talks => {
-                room.stop();
+            Some(hosted) if leaving <= self.limits.sessions => {
+                hosted.stop();
                 Ok(())
             }
             _ => {
@@ -293,9 +300,13 @@ impl Hub {
         unsaved.iter().flat_map(|(_, told)| told.clone()).collect()
     }
 
-    fn room_in(&self, rooms: &mut HashMap<SessionId, Arc<Room>>, id: SessionId) -> Arc<Room> {
-        let new = || Arc::new(Room::new(id, self.host.now()));
-        rooms.entry(id).or_insert_with(new).clone()
+    fn hosted_in(
+        &self,
+        sessions: &mut HashMap<SessionId, Arc<HostedSession>>,
+        id: SessionId,
+    ) -> Arc<HostedSession> {
+        let new = || Arc::new(HostedSession::new(id, self.host.now()));
+        sessions.entry(id).or_insert_with(new).clone()
     }
 
     /// Subscribes a client to a session.
@@ -303,32 +314,32 @@ impl Hub {
         &self,
         guest: &ClientHandle,
         id: SessionId,
-        voice: Voice,
+        reply_to: ReplyTo,
         detail: Detail,
         since: Option<u64>,
     ) {
-        let mut rooms = locked(&self.rooms);
-        let room = self.room_in(&mut rooms, id);
-        guest.been_in(&room);
-        room.follow(voice, detail, since);
+        let mut sessions = locked(&self.sessions);
+        let hosted = self.hosted_in(&mut sessions, id);
+        guest.been_in(&hosted);
+        hosted.follow(reply_to, detail, since);
     }
 
     /// Ends a subscription. Returns true if there was one.
     pub fn unfollow(&self, id: SessionId, client: ClientId) -> bool {
-        let Some(room) = self.room(id) else {
+        let Some(hosted) = self.hosted(id) else {
             return false;
         };
-        let followed = room.unfollow(client);
-        self.sweep(&room);
+        let followed = hosted.unfollow(client);
+        self.sweep(&hosted);
         followed
     }
 
     /// Returns the running session whose id begins or ends with `part`, if it is unique; it need
     /// not be in the store.
     pub fn running_as(&self, part: &str) -> Option<SessionId> {
-        let rooms = locked(&self.rooms);
+        let sessions = locked(&self.sessions);
         let fits = |id: &&SessionId| id.is_named_by(part);
-        let mut found = rooms.keys().filter(fits);
+        let mut found = sessions.keys().filter(fits);
         let first = found
             .next()
             .copied()
@@ -336,35 +347,35 @@ impl Hub {
         found.next().is_none().then_some(first)
     }
 
-    /// Returns the rooms that wait for approval of this tool call.
-    pub fn asking_about(&self, tool_id: &str) -> Vec<Arc<Room>> {
-        let mut rooms = self.all_rooms();
-        rooms.retain(|room| room.asks_about(tool_id));
-        rooms
+    /// Returns the hosted sessions that wait for approval of this tool call.
+    pub fn asking_about(&self, tool_id: &str) -> Vec<Arc<HostedSession>> {
+        let mut sessions = self.all_rooms();
+        sessions.retain(|hosted| hosted.asks_about(tool_id));
+        sessions
     }
 
     /// Returns true if a conversation must stay open: it is a client's current session or followed
     /// with full detail.
-    pub fn wants(&self, room: &Room) -> bool {
-        let id = room.id();
+    pub fn wants(&self, hosted: &HostedSession) -> bool {
+        let id = hosted.id();
         let clients = locked(&self.clients);
         let talks =
             |guest: &Arc<ClientHandle>| guest.current().is_some_and(|which| which.id() == id);
-        room.is_watched() || clients.values().any(talks)
+        hosted.is_watched() || clients.values().any(talks)
     }
 
-    /// Moves a room and its clients to another session, in which the conversation continues.
-    pub fn moved(&self, room: &Arc<Room>, to: SessionId) {
+    /// Moves a hosted session and its clients to another session, in which the conversation continues.
+    pub fn moved(&self, hosted: &Arc<HostedSession>, to: SessionId) {
         let from = {
-            let mut rooms = locked(&self.rooms);
-            let from = room.id();
+            let mut sessions = locked(&self.sessions);
+            let from = hosted.id();
             if from == to {
                 return;
             }
-            rooms.remove(&from);
-            room.move_to(to);
+            sessions.remove(&from);
+            hosted.move_to(to);
             locked(&self.specs).move_to(from, to);
-            rooms.insert(to, room.clone());
+            sessions.insert(to, hosted.clone());
             from
         };
         for guest in locked(&self.clients).values() {
@@ -374,17 +385,17 @@ impl Hub {
         }
     }
 
-    /// Removes a room without conversation and followers.
-    pub fn sweep(&self, room: &Arc<Room>) {
-        let mut rooms = locked(&self.rooms);
-        if room.is_empty() {
-            rooms.retain(|_, known| !Arc::ptr_eq(known, room));
+    /// Removes a hosted session without conversation and followers.
+    pub fn sweep(&self, hosted: &Arc<HostedSession>) {
+        let mut sessions = locked(&self.sessions);
+        if hosted.is_empty() {
+            sessions.retain(|_, known| !Arc::ptr_eq(known, hosted));
         }
     }
 
     /// Stops the conversation of a session; its `gone` token is cancelled at the end.
-    pub fn stop(&self, id: SessionId) -> Option<Talk> {
-        self.room(id)?.stop()
+    pub fn stop(&self, id: SessionId) -> Option<TaskHandle> {
+        self.hosted(id)?.stop()
     }
 
     /// Updates the accounted bytes of a client's incomplete line. Returns false if they grew beyond
@@ -412,34 +423,35 @@ impl Hub {
     }
 
     /// Returns the running conversations, by session.
-    pub fn running(&self) -> Vec<TalkInfo> {
-        let rooms = self.all_rooms();
-        let mut talks: Vec<TalkInfo> = rooms.iter().filter_map(|room| room.info()).collect();
+    pub fn running(&self) -> Vec<LiveSessionInfo> {
+        let sessions = self.all_rooms();
+        let mut talks: Vec<LiveSessionInfo> =
+            sessions.iter().filter_map(|hosted| hosted.info()).collect();
         talks.sort_by(|a, b| a.session_id.cmp(&b.session_id));
         talks
     }
 
-    /// Returns true if no client is connected and no order is running or queued.
+    /// Returns true if no client is connected and no request is running or queued.
     pub fn is_idle(&self) -> bool {
         let nobody = locked(&self.clients).is_empty();
-        nobody && !self.all_rooms().iter().any(|room| room.is_busy())
+        nobody && !self.all_rooms().iter().any(|hosted| hosted.is_busy())
     }
 
     /// Shuts down: stops running turns and keeps their partial answers, ends the agents, and says
     /// goodbye to the clients.
     pub async fn end(&self, reason: &str) {
         self.ending.cancel();
-        let talks: Vec<Talk> = self
+        let tasks: Vec<TaskHandle> = self
             .all_rooms()
             .iter()
-            .filter_map(|room| room.stop())
+            .filter_map(|hosted| hosted.stop())
             .collect();
-        self.talks.close();
-        let left = tokio::time::timeout(self.limits.leave, self.talks.wait()).await;
+        self.tasks.close();
+        let left = tokio::time::timeout(self.limits.leave, self.tasks.wait()).await;
         if left.is_err() {
-            talks.iter().for_each(|talk| talk.insist.cancel());
+            tasks.iter().for_each(|task| task.insist.cancel());
             // Conversations that still do not end are killed with the process.
-            let _ = tokio::time::timeout(self.limits.grace, self.talks.wait()).await;
+            let _ = tokio::time::timeout(self.limits.grace, self.tasks.wait()).await;
         }
         let clients: Vec<Arc<ClientHandle>> = locked(&self.clients).values().cloned().collect();
         for guest in clients {

@@ -2,7 +2,7 @@
 //! Unix socket.
 //!
 //! ```text
-//! lines → read → client → hub → room ← session task ← host (knows agents and sessions)
+//! lines → read → client → hub → hosted ← session task ← host (knows agents and sessions)
 //!                   ↑              |
 //!                outbox ←──────────┘
 //! ```
@@ -27,7 +27,7 @@
 //! | [`spec`] | which participants a client asked for | pure |
 //! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
 //! | [`outbox`] | bounded queue of replies to a client | IO |
-//! | [`room`], [`session_task`] | a session and its followers; its task | IO |
+//! | [`hosted`], [`session_task`] | a session and its followers; its task | IO |
 //! | [`hub`] | the running conversations and the clients | IO |
 //! | [`client`], [`connection`] | requests of a client; its bytes | IO |
 //! | [`socket`], [`listen`] | the socket; accepting connections | IO |
@@ -38,6 +38,7 @@ pub mod call;
 pub mod client;
 pub mod connection;
 pub mod host;
+pub mod hosted;
 pub mod hub;
 pub mod lines;
 pub mod listen;
@@ -47,7 +48,6 @@ pub mod protocol;
 pub mod read;
 pub mod recent_events;
 pub mod reply_stream;
-pub mod room;
 pub mod schema;
 pub mod session_task;
 pub mod socket;

@@ -52,8 +52,8 @@ impl LiveState {
     }
 
     /// Applies an event.
-    pub fn take(&mut self, happening: &SessionEvent) {
-        match happening {
+    pub fn take(&mut self, session_event: &SessionEvent) {
+        match session_event {
             SessionEvent::Opened { floor } | SessionEvent::Over { floor } => {
                 *self = LiveState {
                     floor: floor.as_ref().clone(),
@@ -64,9 +64,9 @@ impl LiveState {
             SessionEvent::Began => self.answering = true,
             SessionEvent::Text { text } => self.text.push_str(text),
             SessionEvent::Thought { text } => self.thought.push_str(text),
-            SessionEvent::Heard { event } => self.heard(event, happening),
+            SessionEvent::Heard { event } => self.heard(event, session_event),
             SessionEvent::Durable { .. } => {
-                if let Some(entry) = happening.entry() {
+                if let Some(entry) = session_event.entry() {
                     self.durable(&entry);
                 }
             }
@@ -76,15 +76,15 @@ impl LiveState {
             }
             SessionEvent::Asked { .. } => {
                 self.said();
-                self.asked = Some(happening.clone());
+                self.asked = Some(session_event.clone());
             }
             SessionEvent::Failed { .. } => self.said(),
             SessionEvent::Routed {
                 output: Output::Queue(_),
-            } => self.queue = Some(happening.clone()),
-            SessionEvent::MayI { .. } => self.question = Some(happening.clone()),
+            } => self.queue = Some(session_event.clone()),
+            SessionEvent::MayI { .. } => self.question = Some(session_event.clone()),
             SessionEvent::Settled { .. } => self.question = None,
-            SessionEvent::Permissions { .. } => self.permissions = Some(happening.clone()),
+            SessionEvent::Permissions { .. } => self.permissions = Some(session_event.clone()),
             SessionEvent::Moved { to } => self.floor.id = *to,
             SessionEvent::Gone { .. } | SessionEvent::NotOpened { .. } => {
                 *self = LiveState {
@@ -128,9 +128,9 @@ impl LiveState {
         all
     }
 
-    fn heard(&mut self, event: &AgentEvent, happening: &SessionEvent) {
+    fn heard(&mut self, event: &AgentEvent, session_event: &SessionEvent) {
         match event {
-            AgentEvent::Todos(_) => self.todos = Some(happening.clone()),
+            AgentEvent::Todos(_) => self.todos = Some(session_event.clone()),
             AgentEvent::ToolStarted(call) => self.calls.push(call.clone()),
             AgentEvent::ToolCompleted { id, .. } => self.calls.retain(|call| call.id != *id),
             _ => {}

@@ -221,19 +221,19 @@ fn join(last: &mut Reply, later: Reply) -> Option<Reply> {
             None
         }
         (
-            Answer::Happening {
+            Answer::Event {
                 session_id,
                 n,
                 replayed,
-                happening,
+                event,
             },
-            Answer::Happening {
+            Answer::Event {
                 session_id: other,
                 n: number,
                 replayed: again,
-                happening: next,
+                event: next,
             },
-        ) if *session_id == other && *replayed == again => match (happening.as_mut(), *next) {
+        ) if *session_id == other && *replayed == again => match (event.as_mut(), *next) {
             (SessionEvent::Text { text }, SessionEvent::Text { text: more })
             | (SessionEvent::Thought { text }, SessionEvent::Thought { text: more }) => {
                 text.push_str(&more);
@@ -242,11 +242,11 @@ fn join(last: &mut Reply, later: Reply) -> Option<Reply> {
             }
             (_, next) => Some(Reply {
                 id: later.id,
-                answer: Answer::Happening {
+                answer: Answer::Event {
                     session_id: other,
                     n: number,
                     replayed: again,
-                    happening: Box::new(next),
+                    event: Box::new(next),
                 },
             }),
         },
@@ -260,7 +260,7 @@ fn join(last: &mut Reply, later: Reply) -> Option<Reply> {
 fn text_of(answer: &Answer) -> Option<&str> {
     match answer {
         Answer::Token { text, .. } => Some(text),
-        Answer::Happening { happening, .. } => match happening.as_ref() {
+        Answer::Event { event, .. } => match event.as_ref() {
             SessionEvent::Text { text } | SessionEvent::Thought { text } => Some(text),
             _ => None,
         },
@@ -277,7 +277,7 @@ fn weight(answer: &Answer) -> usize {
         | Answer::ToolRequest { preview: text, .. }
         | Answer::ToolResult { output: text, .. }
         | Answer::SessionExported { content: text } => text.len(),
-        Answer::Happening { happening, .. } => happening.weight(),
+        Answer::Event { event, .. } => event.weight(),
         Answer::Message { message, .. } => {
             let content = message.get("content").and_then(|content| content.as_str());
             content.map_or(0, str::len) + 512
@@ -308,13 +308,13 @@ mod tests {
         }
     }
 
-    fn room(bytes: usize, lines: usize) -> Outbox {
+    fn hosted(bytes: usize, lines: usize) -> Outbox {
         Outbox::new(OutboxLimits { bytes, lines })
     }
 
     #[tokio::test]
     async fn pieces_that_wait_are_joined() {
-        let outbox = room(10_000, 10);
+        let outbox = hosted(10_000, 10);
         let (one, two) = (Id::Number(1), Id::Number(2));
         for piece in ["a", "b", "c"] {
             outbox.post(Some(&one), token(piece));
@@ -331,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_does_not_read_is_told_why_and_kept_small() {
-        let outbox = room(1_000, 10);
+        let outbox = hosted(1_000, 10);
         for n in 0..100 {
             outbox.post(Some(&Id::Number(n)), token(&"x".repeat(50)));
         }
@@ -345,7 +345,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_asks_too_fast_waits() {
-        let outbox = room(100_000, 40);
+        let outbox = hosted(100_000, 40);
         for n in 0..20 {
             outbox.post(Some(&Id::Number(n)), token("x"));
         }
@@ -359,7 +359,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_is_written_after_the_end() {
-        let outbox = room(1_000, 10);
+        let outbox = hosted(1_000, 10);
         outbox.post(None, token("a"));
         outbox.close();
         outbox.post(None, token("b"));

@@ -13,7 +13,7 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::event::{SessionEvent, Tone};
 
 use names::{ApproveName, KindName};
-pub use records::{ServerInfo, SessionInfo, TalkInfo, TalkState, Tokens};
+pub use records::{LivePhase, LiveSessionInfo, ServerInfo, SessionInfo, Tokens};
 pub use tertulia_engine::error::{ErrorBody, ErrorKind};
 pub use tertulia_engine::event::TurnStatus;
 
@@ -464,7 +464,8 @@ pub enum Answer {
         fresh: bool,
     },
     /// Reply to `subscribe` with `full`: an event.
-    Happening {
+    #[serde(rename = "happening")]
+    Event {
         /// The session.
         session_id: String,
         /// Number of the event. Numbers increase; joined pieces of text have the number of the last
@@ -474,7 +475,8 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replayed: bool,
         /// The event.
-        happening: Box<SessionEvent>,
+        #[serde(rename = "happening")]
+        event: Box<SessionEvent>,
     },
     /// Reply to `detach`.
     Detached {
@@ -492,7 +494,7 @@ pub enum Answer {
         /// The server.
         server: ServerInfo,
         /// The live sessions.
-        talks: Vec<TalkInfo>,
+        talks: Vec<LiveSessionInfo>,
     },
     /// Reply to `stop`: the session is closed.
     Stopped {

@@ -35,10 +35,10 @@ impl RecentEvents {
     }
 
     /// Adds an event and returns its number.
-    pub fn push(&mut self, happening: SessionEvent) -> u64 {
+    pub fn push(&mut self, event: SessionEvent) -> u64 {
         self.n += 1;
-        self.weight += happening.weight();
-        self.kept.push_back(happening);
+        self.weight += event.weight();
+        self.kept.push_back(event);
         while self.kept.len() > LONGEST || self.weight > HEAVIEST {
             match self.kept.pop_front() {
                 Some(old) => self.weight -= old.weight(),

@@ -23,8 +23,8 @@ pub struct ReplyStream {
 
 impl ReplyStream {
     /// Returns the replies for an event.
-    pub fn tell(&mut self, session: SessionId, happening: &SessionEvent) -> Vec<Answer> {
-        match happening {
+    pub fn tell(&mut self, session: SessionId, event: &SessionEvent) -> Vec<Answer> {
+        match event {
             SessionEvent::Text { text } => self.text(text),
             SessionEvent::Asked { speaker } => {
                 let ended = self.end_of_words();
@@ -32,7 +32,7 @@ impl ReplyStream {
                 ended
             }
             SessionEvent::Heard { event } => self.heard(event),
-            SessionEvent::Durable { .. } => self.durable(happening),
+            SessionEvent::Durable { .. } => self.durable(event),
             SessionEvent::Held { message } => {
                 self.usage = self.usage.plus(message.usage.unwrap_or_default());
                 self.end_of_words()
@@ -112,8 +112,8 @@ impl ReplyStream {
         }
     }
 
-    fn durable(&mut self, happening: &SessionEvent) -> Vec<Answer> {
-        let entry = happening.entry();
+    fn durable(&mut self, event: &SessionEvent) -> Vec<Answer> {
+        let entry = event.entry();
         let Some(message) = entry.as_ref().and_then(|entry| entry.message()) else {
             return Vec::new();
         };

@@ -1,4 +1,4 @@
-//! The task of a live session on the server: connects the engine's session task with a room.
+//! The task of a live session on the server: connects the engine's session task with a hosted session.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::host::Which;
+use crate::hosted::{HostedSession, ReplyTo, SessionAction, SessionRequest};
 use crate::hub::Hub;
-use crate::protocol::{Answer, TalkState, TurnStatus};
-use crate::room::{Order, Room, Voice, What};
+use crate::protocol::{Answer, LivePhase, TurnStatus};
 
-/// Runs the live session of a room until it ends.
+/// Runs the live session of a hosted session until it ends.
 pub async fn run(
     hub: Arc<Hub>,
-    room: Arc<Room>,
+    hosted: Arc<HostedSession>,
     mut which: Which,
     participants: ParticipantSpec,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut requests: mpsc::UnboundedReceiver<SessionRequest>,
 ) {
-    let Some(talk) = room.talk() else { return };
+    let Some(task) = hosted.task() else { return };
     let mut switched = false;
     let controls = Controls {
-        stop: talk.stop.clone(),
-        insist: talk.insist.clone(),
+        stop: task.stop.clone(),
+        insist: task.insist.clone(),
     };
     let limits = Limits {
         idle: Some(hub.limits().idle),
@@ -37,35 +37,35 @@ pub async fn run(
     loop {
         let mut observer = RoomObserver {
             hub: hub.clone(),
-            room: room.clone(),
+            hosted: hosted.clone(),
             saving: None,
         };
-        let spec = hub.spec(room.id(), &participants);
+        let spec = hub.spec(hosted.id(), &participants);
         let setup = prepare(&hub, which, &spec, switched);
-        let end = task::run(setup, &mut orders, &mut observer, &controls, limits).await;
+        let end = task::run(setup, &mut requests, &mut observer, &controls, limits).await;
         switched = end == TaskEnd::Reopen;
         if switched {
-            which = opened_as(&room, which);
-            room.enter(TalkState::Opening, hub.host().now());
+            which = opened_as(&hosted, which);
+            hosted.enter(LivePhase::Opening, hub.host().now());
             continue;
         }
         if let TaskEnd::Failed(error) = end {
-            room.fail(&mut orders, &error);
+            hosted.fail(&mut requests, &error);
             break;
         }
-        if room.end(&orders) {
+        if hosted.end(&requests) {
             break;
         }
-        // An order arrived while the session was closing: opens it again.
-        which = opened_as(&room, which);
-        room.enter(TalkState::Opening, hub.host().now());
+        // A request arrived while the session was closing: opens it again.
+        which = opened_as(&hosted, which);
+        hosted.enter(LivePhase::Opening, hub.host().now());
     }
-    hub.sweep(&room);
+    hub.sweep(&hosted);
 }
 
-/// Returns the session that a room continues with.
-fn opened_as(room: &Room, which: Which) -> Which {
-    match room.floor().meta {
+/// Returns the session that a hosted session continues with.
+fn opened_as(hosted: &HostedSession, which: Which) -> Which {
+    match hosted.floor().meta {
         Some(meta) => Which::Known(meta.id),
         None => which,
     }
@@ -89,22 +89,22 @@ async fn prepare(
     Ok(setup)
 }
 
-/// Publishes the events of a session to its room.
+/// Publishes the events of a session to its hosted session.
 struct RoomObserver {
     hub: Arc<Hub>,
-    room: Arc<Room>,
+    hosted: Arc<HostedSession>,
     /// The client that waits for the result of `session_save`.
-    saving: Option<Voice>,
+    saving: Option<ReplyTo>,
 }
 
 impl Observer for RoomObserver {
-    type Request = Order;
+    type Request = SessionRequest;
 
     fn publish(&mut self, event: SessionEvent) {
         let event = match event {
             // Clients learn it from the reply to their request.
             SessionEvent::Started { .. } => return,
-            SessionEvent::Moved { to } => return self.hub.moved(&self.room, to),
+            SessionEvent::Moved { to } => return self.hub.moved(&self.hosted, to),
             SessionEvent::Notice { tone, text, error } => SessionEvent::Notice {
                 tone,
                 text: self.hub.host().complete_hints(&text),
@@ -112,47 +112,50 @@ impl Observer for RoomObserver {
             },
             event => event,
         };
-        self.room.publish(event);
+        self.hosted.publish(event);
     }
 
     fn ask(&mut self, request: &ToolRequest) -> Option<oneshot::Receiver<Verdict>> {
-        self.room.ask(request)
+        self.hosted.ask(request)
     }
 
     fn withdraw(&mut self) {
-        self.room.forget_question();
+        self.hosted.forget_question();
     }
 
     fn opened(&mut self, permissions: Permissions) {
-        self.room.permit(permissions);
-        self.room.enter(TalkState::Waiting, self.hub.host().now());
+        self.hosted.permit(permissions);
+        self.hosted.enter(LivePhase::Waiting, self.hub.host().now());
     }
 
-    fn take(&mut self, order: Order) -> Step {
-        self.room.take_up();
-        if order.cancel.is_cancelled() {
-            self.room.dismiss(&order, None);
+    fn take(&mut self, request: SessionRequest) -> Step {
+        self.hosted.take_up();
+        if request.cancel.is_cancelled() {
+            self.hosted.dismiss(&request, None);
             return Step::Done;
         }
-        if matches!(order.what, What::Say(_) | What::Compact) {
-            self.room.carry_out(&order, self.hub.host().now());
+        if matches!(
+            request.action,
+            SessionAction::Say(_) | SessionAction::Compact
+        ) {
+            self.hosted.carry_out(&request, self.hub.host().now());
         }
-        let command = match order.what {
-            What::Open => return Step::Done,
-            What::Reopen => return Step::Reopen,
-            What::Permit(change) => {
-                self.room.change_permissions(&change);
+        let command = match request.action {
+            SessionAction::Open => return Step::Done,
+            SessionAction::Reopen => return Step::Reopen,
+            SessionAction::Permit(change) => {
+                self.hosted.change_permissions(&change);
                 return Step::Done;
             }
-            What::Save => {
-                self.saving = order.asker;
+            SessionAction::Save => {
+                self.saving = request.asker;
                 SessionCommand::Save
             }
-            What::As(name) => SessionCommand::As(name),
-            What::Compact => SessionCommand::Compact,
-            What::Say(text) => SessionCommand::Say(text),
+            SessionAction::As(name) => SessionCommand::As(name),
+            SessionAction::Compact => SessionCommand::Compact,
+            SessionAction::Say(text) => SessionCommand::Say(text),
         };
-        Step::Execute(command, order.cancel)
+        Step::Execute(command, request.cancel)
     }
 
     fn finish(&mut self, mut outcome: CommandOutcome, state: SessionState) {
@@ -164,43 +167,43 @@ impl Observer for RoomObserver {
             // The client that asked gets the hint with the error.
             outcome.notices.clear();
         }
-        self.room.finish(outcome, state, self.hub.host().now());
+        self.hosted.finish(outcome, state, self.hub.host().now());
     }
 
     fn is_needed(&self) -> bool {
-        self.hub.wants(&self.room)
+        self.hub.wants(&self.hosted)
     }
 
     fn leaving(&mut self, state: SessionState) {
         let now = self.hub.host().now();
-        if self.room.is_answering() {
+        if self.hosted.is_answering() {
             // The turn was abandoned. Its partial answer is in the draft.
             let cancelled = CommandOutcome::plain(TurnStatus::Cancelled);
-            self.room.finish(cancelled, state, now);
+            self.hosted.finish(cancelled, state, now);
         }
-        self.room.enter(TalkState::Leaving, now);
+        self.hosted.enter(LivePhase::Leaving, now);
     }
 
     fn closed(&mut self, end: &SessionEnd) {
         if end.unsaved {
-            self.hub.left_unsaved(self.room.id(), end);
+            self.hub.left_unsaved(self.hosted.id(), end);
         }
     }
 
     fn crashed(&mut self, error: &ErrorBody) {
-        self.room.forget_question();
-        if self.room.is_answering() {
+        self.hosted.forget_question();
+        if self.hosted.is_answering() {
             let failed = CommandOutcome {
                 error: Some(error.clone()),
                 ..CommandOutcome::plain(TurnStatus::Failed)
             };
-            let state = self.room.floor();
-            self.room.finish(failed, state, self.hub.host().now());
+            let state = self.hosted.floor();
+            self.hosted.finish(failed, state, self.hub.host().now());
         }
-        self.room.publish(SessionEvent::NotOpened {
+        self.hosted.publish(SessionEvent::NotOpened {
             error: error.clone(),
         });
-        self.room.publish(SessionEvent::Gone {
+        self.hosted.publish(SessionEvent::Gone {
             farewell: SessionEnd::default(),
         });
     }

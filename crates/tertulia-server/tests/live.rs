@@ -43,7 +43,7 @@ impl Agent for Fragile {
     }
 
     fn tools(&self) -> ToolSide {
-        ToolSide::Nobody
+        ToolSide::None
     }
 
     async fn readiness(&self) -> Readiness {
@@ -260,7 +260,7 @@ async fn a_panic_ends_one_session_and_the_server_lives_on() {
     assert_eq!(error["message"], "internal error: the session task crashed");
     let complete = client.until("complete").await;
     assert_eq!(complete["status"], "failed");
-    while hub.room(id).is_some_and(|room| room.talk().is_some()) {
+    while hub.hosted(id).is_some_and(|hosted| hosted.task().is_some()) {
         tokio::task::yield_now().await;
     }
     assert!(sessions.store().claim(id).await.unwrap().is_some());
@@ -273,7 +273,7 @@ async fn a_client_that_is_gone_is_sent_nothing_more() {
     let home = tempfile::tempdir().unwrap();
     let (hub, _) = server(home.path(), false);
     let guest = hub.admit().unwrap();
-    // A queued order of the client still has its outbox.
+    // A queued request of the client still has its outbox.
     let outbox = guest.outbox.clone();
     hub.dismiss(&guest);
     outbox.post(None, Answer::SessionDeleted { success: true });
@@ -297,7 +297,7 @@ async fn a_session_that_is_not_saved_yet_is_deleted_only_if_it_is_idle() {
     client.send(delete).await;
     let deleted = client.until("session_deleted").await;
     assert_eq!(deleted["success"], true);
-    assert!(hub.room(id).is_none_or(|room| room.talk().is_none()));
+    assert!(hub.hosted(id).is_none_or(|hosted| hosted.task().is_none()));
     // The next query begins another session.
     assert_ne!(client.turn("two").await, id);
 }

@@ -8,7 +8,7 @@ use tertulia_core::id::{IdError, SessionId};
 use tertulia_core::query::Row;
 use tertulia_engine::error::ErrorKind;
 use tertulia_server::call::{Call, unexpected};
-use tertulia_server::protocol::{Answer, Ask, Detail, TalkInfo, TalkState};
+use tertulia_server::protocol::{Answer, Ask, Detail, LivePhase, LiveSessionInfo};
 
 use super::effect::Next;
 use super::error::{TuiError, TuiResult};
@@ -168,9 +168,9 @@ fn subscribe(call: &mut Call, id: SessionId) -> TuiResult<()> {
 
 /// Returns the session that changed its state last, among those that are answering if there are
 /// any.
-fn newest(talks: &[TalkInfo]) -> Option<&TalkInfo> {
-    let answering = |talk: &&TalkInfo| talk.state == TalkState::Answering;
-    let candidates: Vec<&TalkInfo> = match talks.iter().any(|talk| answering(&talk)) {
+fn newest(talks: &[LiveSessionInfo]) -> Option<&LiveSessionInfo> {
+    let answering = |talk: &&LiveSessionInfo| talk.state == LivePhase::Answering;
+    let candidates: Vec<&LiveSessionInfo> = match talks.iter().any(|talk| answering(&talk)) {
         true => talks.iter().filter(answering).collect(),
         false => talks.iter().collect(),
     };

@@ -190,8 +190,8 @@ fn listen(mut reader: ReplyReader, events: &EventQueue<LiveEvent>, shared: &Shar
             Err(error) => break Some(error.to_string()),
         };
         match answer {
-            Answer::Happening { happening, .. } => {
-                events.push(live_event(*happening, shared));
+            Answer::Event { event, .. } => {
+                events.push(live_event(*event, shared));
             }
             Answer::Detached { .. } => break None,
             Answer::Goodbye { reason } => break Some(reason),

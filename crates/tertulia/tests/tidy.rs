@@ -139,7 +139,7 @@ fn sources(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files of a module: `a/b` is `a/b.rs` and everything in `a/b`; braces list several.
-fn room(pattern: &str) -> Vec<PathBuf> {
+fn files_of(pattern: &str) -> Vec<PathBuf> {
     let crates = root().join("crates");
     let names: Vec<String> = match (pattern.find('{'), pattern.find('}')) {
         (Some(open), Some(close)) => pattern[open + 1..close]
@@ -155,7 +155,7 @@ fn room(pattern: &str) -> Vec<PathBuf> {
             .filter(|path| path.exists())
             .flat_map(|path| sources(path))
             .collect();
-        assert!(!here.is_empty(), "there is no room {name}");
+        assert!(!here.is_empty(), "there is no module {name}");
         files.extend(here);
     }
     files
@@ -180,10 +180,10 @@ fn is_test(file: &Path) -> bool {
 }
 
 #[test]
-fn rooms_keep_to_themselves() {
+fn modules_keep_to_themselves() {
     let mut breaches = Vec::new();
     for (pattern, forbidden, reason) in WALLS {
-        for file in room(pattern).iter().filter(|file| !is_test(file)) {
+        for file in files_of(pattern).iter().filter(|file| !is_test(file)) {
             let code = code(file);
             for word in forbidden.iter().filter(|word| code.contains(**word)) {
                 breaches.push(format!("{} names {word}: {reason}", file.display()));
@@ -264,7 +264,7 @@ fn files_stay_readable() {
         };
         if lines > limit {
             long.push(format!(
-                "{} has {lines} lines, {limit} are allowed: cut it where it is two rooms",
+                "{} has {lines} lines, {limit} are allowed: split it into two modules",
                 file.display()
             ));
         }
@@ -345,7 +345,7 @@ fn a_crate_has_one_integration_test_binary() {
 }
 
 #[test]
-fn the_architecture_names_every_room() {
+fn the_architecture_names_every_module() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let mut missing = Vec::new();
     for source in [
@@ -361,7 +361,7 @@ fn the_architecture_names_every_room() {
         "tertulia-engine/src/pair",
         "tertulia-server/src",
         "tertulia-server/src/protocol",
-        "tertulia-server/src/room",
+        "tertulia-server/src/hosted",
         "tertulia-tui/src",
         "tertulia/src",
         "tertulia/src/serve",

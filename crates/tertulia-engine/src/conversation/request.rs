@@ -130,7 +130,7 @@ impl Conversation {
                 let unique = self.writer.sessions().clock().entry_id();
                 format!("{}{unique}", marker_prefix(self.writer.id()))
             }
-            ToolSide::Its | ToolSide::Nobody => self.marker(),
+            ToolSide::Its | ToolSide::None => self.marker(),
         }
     }
 

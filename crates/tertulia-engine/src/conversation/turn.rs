@@ -77,8 +77,8 @@ impl TurnResult {
     }
 
     /// Returns true if the message had no addressee and no member spoke.
-    pub fn went_to_nobody(&self) -> bool {
-        matches!(self, TurnResult::Team(round) if round.went_to_nobody())
+    pub fn had_no_addressee(&self) -> bool {
+        matches!(self, TurnResult::Team(round) if round.had_no_addressee())
     }
 
     /// Describes how the turn ended, if the events did not.
@@ -102,7 +102,7 @@ impl TurnResult {
             TurnResult::Team(round) if matches!(round.next, Some(Next::Paused { .. })) => {
                 Some("send a message to continue with the queue")
             }
-            TurnResult::Team(_) if self.went_to_nobody() => Some(
+            TurnResult::Team(_) if self.had_no_addressee() => Some(
                 "nobody was addressed: name the next speaker with [NEXT: name]; /members lists the members",
             ),
             TurnResult::Pair(Pause::Stopped(_) | Pause::Failed(_) | Pause::WorkerFails(_), _)

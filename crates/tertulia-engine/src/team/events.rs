@@ -154,7 +154,8 @@ pub enum Why {
     /// This message addressed them.
     Addressed(EntryId),
     /// No member was addressed, and the queue is empty.
-    NobodyNext,
+    #[serde(rename = "nobody_next")]
+    QueueEmpty,
     /// The addressed names do not exist.
     Unresolved,
     /// The agent failed, and the queue is empty.

@@ -84,11 +84,11 @@ impl TeamTurn {
     }
 
     /// Returns true if the message addressed no member, and no agent was prompted.
-    pub fn went_to_nobody(&self) -> bool {
+    pub fn had_no_addressee(&self) -> bool {
         let idle = matches!(
             &self.next,
             Some(Next::WaitFor {
-                why: Why::NobodyNext,
+                why: Why::QueueEmpty,
                 ..
             })
         );

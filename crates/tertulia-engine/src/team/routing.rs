@@ -58,8 +58,8 @@ struct Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reached {
     NoneAddressed,
-    Nobody,
-    Somebody,
+    NoMember,
+    Members,
 }
 
 impl Router {
@@ -180,8 +180,8 @@ impl Router {
             return outputs;
         }
         outputs.extend(match reached {
-            Reached::Nobody => self.wait_for(by.to_owned(), Why::Unresolved),
-            Reached::Somebody | Reached::NoneAddressed => self.advance(Why::NobodyNext),
+            Reached::NoMember => self.wait_for(by.to_owned(), Why::Unresolved),
+            Reached::Members | Reached::NoneAddressed => self.advance(Why::QueueEmpty),
         });
         outputs
     }
@@ -205,9 +205,9 @@ impl Router {
     fn ended(&mut self, turn: Turn, how: Ending) -> Vec<Output> {
         match &self.whose_turn {
             WhoseTurn::Ai(asked) if asked.turn == turn => match asked.reached {
-                Reached::Nobody => self.wait_for(self.first_human.clone(), Why::Unresolved),
-                Reached::Somebody | Reached::NoneAddressed => self.advance(match how {
-                    Ending::Finished => Why::NobodyNext,
+                Reached::NoMember => self.wait_for(self.first_human.clone(), Why::Unresolved),
+                Reached::Members | Reached::NoneAddressed => self.advance(match how {
+                    Ending::Finished => Why::QueueEmpty,
                     Ending::Failed => Why::Failed,
                     Ending::Cancelled => Why::Stopped,
                 }),
@@ -265,7 +265,7 @@ impl Router {
         for addressee in markers.next {
             match names::find(&self.members, &addressee.name) {
                 Some(member) => {
-                    reached = Reached::Somebody;
+                    reached = Reached::Members;
                     changes.push(self.queue.put(Request {
                         target: member.id.clone(),
                         parent: id,
@@ -274,14 +274,14 @@ impl Router {
                     }));
                 }
                 None => {
-                    reached = reached.max(Reached::Nobody);
+                    reached = reached.max(Reached::NoMember);
                     missed.push(addressee.name);
                 }
             }
         }
         let what = match reached {
-            Reached::Somebody => Missed::Some,
-            Reached::Nobody | Reached::NoneAddressed => Missed::All,
+            Reached::Members => Missed::Some,
+            Reached::NoMember | Reached::NoneAddressed => Missed::All,
         };
         outputs.extend(self.unresolved(missed, what));
         if !changes.is_empty() {

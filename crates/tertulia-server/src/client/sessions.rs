@@ -6,8 +6,8 @@ use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
 
 use super::Client;
 use crate::host::{HostResult, Which};
+use crate::hosted::{SessionAction, SessionRequest};
 use crate::protocol::{Answer, Ask, ErrorBody, ErrorKind, Id, LONGEST_LINE};
-use crate::room::{Order, What};
 use crate::spec::Wish;
 
 /// Default and maximum number of listed sessions.
@@ -144,9 +144,9 @@ impl Client {
         // Fails if the agent is not available, or the session is not a chat.
         self.host().check(which, &spec).await?;
         self.hub.set_spec(which.id(), spec);
-        let room = self.hub.room(which.id());
-        match room.filter(|room| room.talk().is_some()) {
-            Some(room) => room.order(self.order(What::Reopen)),
+        let hosted = self.hub.hosted(which.id());
+        match hosted.filter(|hosted| hosted.task().is_some()) {
+            Some(hosted) => hosted.submit(self.session_request(SessionAction::Reopen)),
             None => Ok(()),
         }
     }
@@ -163,32 +163,36 @@ impl Client {
             .into_iter()
             .chain(revoke.into_iter().map(PermissionChange::Revoke));
         for change in changes {
-            match self.hub.room(which.id()).filter(|room| room.is_permitted()) {
-                Some(room) => room.change_permissions(&change),
-                None => self.hub.order(
+            match self
+                .hub
+                .hosted(which.id())
+                .filter(|hosted| hosted.is_permitted())
+            {
+                Some(hosted) => hosted.change_permissions(&change),
+                None => self.hub.submit(
                     &self.guest,
                     which,
                     &self.participants,
-                    self.order(What::Permit(change)),
+                    self.session_request(SessionAction::Permit(change)),
                 )?,
             }
         }
         Ok(())
     }
 
-    /// Saves the current session: after all earlier orders, retries saving held messages. Returns
+    /// Saves the current session: after all earlier requests, retries saving held messages. Returns
     /// whether everything is on disk, or `None` if the session's task replies later.
     pub(super) async fn save(&self, id: Option<Id>) -> HostResult<Option<bool>> {
         let Some(which) = self.guest.current() else {
             return Ok(Some(false));
         };
-        let room = self.hub.room(which.id());
-        if let Some(room) = room.filter(|room| room.talk().is_some()) {
-            let order = Order {
-                asker: Some(self.voice(id)),
-                ..self.order(What::Save)
+        let hosted = self.hub.hosted(which.id());
+        if let Some(hosted) = hosted.filter(|hosted| hosted.task().is_some()) {
+            let request = SessionRequest {
+                asker: Some(self.reply_to(id)),
+                ..self.session_request(SessionAction::Save)
             };
-            match room.order(order) {
+            match hosted.submit(request) {
                 Ok(()) => return Ok(None),
                 // The conversation has ended meanwhile.
                 Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
@@ -236,14 +240,14 @@ impl Client {
             }
             Err(trouble) => return Err(trouble),
         };
-        if let Some(room) = self.hub.room(id) {
-            if room.is_answering() {
+        if let Some(hosted) = self.hub.hosted(id) {
+            if hosted.is_answering() {
                 let words = format!("an agent is answering in session {}", id.short());
                 return Err(ErrorBody::new(ErrorKind::Conflict, words)
                     .hint("stop it first, with `cancel` or `stop`"));
             }
-            if let Some(talk) = room.stop() {
-                self.gone(&talk.gone, &talk.insist).await;
+            if let Some(task) = hosted.stop() {
+                self.gone(&task.gone, &task.insist).await;
             }
         }
         match self.host().find(&id.to_string()).await {

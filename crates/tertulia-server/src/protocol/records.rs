@@ -48,7 +48,8 @@ pub struct ServerInfo {
 
 /// A live session in the reply to `ps`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TalkInfo {
+#[schemars(rename = "TalkInfo")]
+pub struct LiveSessionInfo {
     /// Id of the session.
     pub session_id: String,
     /// Title of the session, if it has one.
@@ -58,7 +59,7 @@ pub struct TalkInfo {
     /// Agents that have answered; in a pair, instructor and worker.
     pub agents: Vec<String>,
     /// What the session is doing.
-    pub state: TalkState,
+    pub state: LivePhase,
     /// When this state began. For `asking`, when the turn began.
     pub since: String,
     /// Number of queued requests.
@@ -70,7 +71,8 @@ pub struct TalkInfo {
 /// What a live session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum TalkState {
+#[schemars(rename = "TalkState")]
+pub enum LivePhase {
     /// The session is being opened.
     Opening,
     /// The session waits for a message.
@@ -83,15 +85,15 @@ pub enum TalkState {
     Leaving,
 }
 
-impl TalkState {
+impl LivePhase {
     /// Returns its serialised name.
     pub const fn name(self) -> &'static str {
         match self {
-            TalkState::Opening => "opening",
-            TalkState::Waiting => "waiting",
-            TalkState::Answering => "answering",
-            TalkState::Asking => "asking",
-            TalkState::Leaving => "leaving",
+            LivePhase::Opening => "opening",
+            LivePhase::Waiting => "waiting",
+            LivePhase::Answering => "answering",
+            LivePhase::Asking => "asking",
+            LivePhase::Leaving => "leaving",
         }
     }
 }

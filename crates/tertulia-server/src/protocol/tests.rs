@@ -205,14 +205,14 @@ fn every() -> Vec<SessionEvent> {
 
 #[test]
 fn everything_comes_out_as_it_went_in() {
-    for happening in every() {
+    for event in every() {
         let reply = Reply {
             id: Some(Id::Number(7)),
-            answer: Answer::Happening {
+            answer: Answer::Event {
                 session_id: id().to_string(),
                 n: 9,
                 replayed: false,
-                happening: Box::new(happening),
+                event: Box::new(event),
             },
         };
         let line = serde_json::to_string(&reply).unwrap();

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tertulia_server::call::{Call, CallError, unexpected};
-use tertulia_server::protocol::{Answer, Ask, ServerInfo, TalkInfo};
+use tertulia_server::protocol::{Answer, Ask, LiveSessionInfo, ServerInfo};
 
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
@@ -76,7 +76,7 @@ fn since(text: &str, now: jiff::Timestamp) -> String {
     }
 }
 
-fn columns(talk: &TalkInfo, now: jiff::Timestamp) -> Vec<String> {
+fn columns(talk: &LiveSessionInfo, now: jiff::Timestamp) -> Vec<String> {
     let id = &talk.session_id;
     let short = id.get(id.len().saturating_sub(8)..).unwrap_or(id);
     let state = match talk.queued {

@@ -70,7 +70,7 @@ pub async fn turn(
     if let Some(signal) = signals.caught() {
         return Ok(exit_code(Some(signal), None));
     }
-    if turn.is_some_and(TurnResult::went_to_nobody) {
+    if turn.is_some_and(TurnResult::had_no_addressee) {
         ui.note("nobody was addressed: name the next speaker with [NEXT: name]");
     }
     match (failed, left_unsaved) {

@@ -145,7 +145,7 @@ fn the_addressed_speak_one_after_the_other() {
     assert_eq!(floor(&talk.ends(Ending::Finished)), "ask b");
     let outputs = talk.turn_of("done");
     assert_eq!(floor(&outputs), "wait H");
-    assert_eq!(why(&outputs), Some(Why::NobodyNext));
+    assert_eq!(why(&outputs), Some(Why::QueueEmpty));
 }
 
 #[test]
@@ -564,7 +564,7 @@ proptest! {
         let quoted = format!("so:\n{fence}\n[NEXT: {name}] [DROP: ALL] [TEAM_TASK: x]\n{fence}\n");
         let mut talk = talk("H a b", 0);
         let outputs = talk.says("H", &quoted);
-        prop_assert_eq!(why(&outputs), Some(Why::NobodyNext));
+        prop_assert_eq!(why(&outputs), Some(Why::QueueEmpty));
         talk.says("H", "[NEXT: a, b]");
         prop_assert_eq!(talk.answers(&quoted), []);
         prop_assert_eq!(talk.pending(), ["b"]);

@@ -1,10 +1,10 @@
 //! The shared state of a session that is followed or running: publishes its events to the client
 //! that started the turn and to all followers.
 
+mod request;
 mod state;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
@@ -13,113 +13,54 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::live_state::LiveState;
-use crate::outbox::Outbox;
-use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState};
+use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, LivePhase, LiveSessionInfo};
 use crate::recent_events::RecentEvents;
 use crate::reply_stream::ReplyStream;
+pub use request::{ClientId, ReplyTo, SessionAction, SessionRequest};
 use state::{Running, State};
 use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::live::CommandOutcome;
 
-/// Maximum number of queued orders.
+/// Maximum number of queued requests.
 const QUEUE: usize = 32;
-
-/// Client number.
-pub type ClientId = u64;
-
-/// A client to reply to, and the request id of its replies.
-#[derive(Clone, Debug)]
-pub struct Voice {
-    /// The client.
-    pub client: ClientId,
-    /// The request id.
-    pub id: Option<Id>,
-    /// The queue of its replies.
-    pub outbox: Outbox,
-    /// False after the client has closed its sending side: then it cannot answer approval requests.
-    pub speaks: Arc<AtomicBool>,
-}
-
-impl Voice {
-    /// Sends a reply.
-    pub fn tell(&self, answer: Answer) {
-        self.outbox.post(self.id.as_ref(), answer);
-    }
-
-    fn can_answer(&self) -> bool {
-        self.speaks.load(Ordering::Relaxed) && self.outbox.end().is_none()
-    }
-}
-
-/// An order for a conversation.
-#[derive(Debug)]
-pub struct Order {
-    /// The command.
-    pub what: What,
-    /// The client that gave it.
-    pub client: ClientId,
-    /// The client that receives the answer as a stream, if any.
-    pub asker: Option<Voice>,
-    /// Cancels the order, queued or running.
-    pub cancel: CancellationToken,
-}
-
-/// Command for a conversation.
-#[derive(Debug)]
-pub enum What {
-    /// Sends a message of the user.
-    Say(String),
-    /// Sets the team member as whom the user writes.
-    As(Option<String>),
-    /// Compacts the older part of the context.
-    Compact,
-    /// Retries saving held messages and reports the result to the client.
-    Save,
-    /// Changes the tool permissions.
-    Permit(PermissionChange),
-    /// Opens the conversation again, with another agent.
-    Reopen,
-    /// Only opens the conversation.
-    Open,
-}
 
 /// The shared state of a session that is followed or running.
 #[derive(Debug)]
-pub struct Room {
+pub struct HostedSession {
     state: Mutex<State>,
 }
 
 /// Handle of a running conversation.
 #[derive(Clone, Debug)]
-pub struct Talk {
-    orders: mpsc::UnboundedSender<Order>,
+pub struct TaskHandle {
+    requests: mpsc::UnboundedSender<SessionRequest>,
     /// Stops the conversation.
     pub stop: CancellationToken,
     /// Aborts the running turn without waiting for it.
     pub insist: CancellationToken,
     /// Cancelled when the conversation has ended.
     pub gone: CancellationToken,
-    phase: TalkState,
+    phase: LivePhase,
     /// The client that receives events while the conversation opens.
-    opener: Option<Voice>,
-    /// Queued orders: the client and the token of each.
+    opener: Option<ReplyTo>,
+    /// Queued requests: the client and the token of each.
     queued: Vec<(ClientId, CancellationToken)>,
     /// The tool permissions, once the conversation is open.
     permissions: Option<Permissions>,
 }
 
-impl Room {
-    /// Creates an empty room. Event numbers start at the current time in microseconds, so that no
+impl HostedSession {
+    /// Creates an empty hosted session. Event numbers start at the current time in microseconds, so that no
     /// number is used twice.
-    pub fn new(id: SessionId, now: Timestamp) -> Room {
+    pub fn new(id: SessionId, now: Timestamp) -> HostedSession {
         let n = u64::try_from(now.as_microsecond()).unwrap_or(0);
-        Room {
+        HostedSession {
             state: Mutex::new(State {
                 id,
                 window: RecentEvents::new(n),
                 moment: LiveState::blank(id),
                 followers: Vec::new(),
-                talk: None,
+                task: None,
                 running: None,
                 question: None,
                 since: now,
@@ -137,14 +78,14 @@ impl Room {
     }
 
     /// Returns the running conversation, if any.
-    pub fn talk(&self) -> Option<Talk> {
-        self.state().talk.clone()
+    pub fn task(&self) -> Option<TaskHandle> {
+        self.state().task.clone()
     }
 
     /// Returns true if there is neither a follower nor a running conversation.
     pub fn is_empty(&self) -> bool {
         let state = self.state();
-        state.talk.is_none() && state.followers.is_empty()
+        state.task.is_none() && state.followers.is_empty()
     }
 
     /// Returns true if a turn is running.
@@ -152,28 +93,29 @@ impl Room {
         self.state().running.is_some()
     }
 
-    /// Returns true if an order is running or queued, or the conversation is opening.
+    /// Returns true if a request is running or queued, or the conversation is opening.
     pub fn is_busy(&self) -> bool {
         let state = self.state();
-        let waits = |talk: &Talk| !talk.queued.is_empty() || talk.phase == TalkState::Opening;
-        state.running.is_some() || state.talk.as_ref().is_some_and(waits)
+        let waits = |task: &TaskHandle| !task.queued.is_empty() || task.phase == LivePhase::Opening;
+        state.running.is_some() || state.task.as_ref().is_some_and(waits)
     }
 
     /// Returns true if the conversation only waits for input and everything is saved: closing it
     /// loses nothing.
     pub fn is_idle(&self) -> bool {
         let state = self.state();
-        let waits = |talk: &Talk| talk.queued.is_empty() && talk.phase == TalkState::Waiting;
+        let waits = |task: &TaskHandle| task.queued.is_empty() && task.phase == LivePhase::Waiting;
         state.running.is_none()
             && !state.moment.floor().unsaved
-            && state.talk.as_ref().is_some_and(waits)
+            && state.task.as_ref().is_some_and(waits)
     }
 
     /// Returns true if the conversation is open or opening.
     pub fn is_open(&self) -> bool {
         let state = self.state();
-        let open = |talk: &Talk| talk.phase != TalkState::Leaving && !talk.stop.is_cancelled();
-        state.talk.as_ref().is_some_and(open)
+        let open =
+            |task: &TaskHandle| task.phase != LivePhase::Leaving && !task.stop.is_cancelled();
+        state.task.as_ref().is_some_and(open)
     }
 
     /// Returns when the state last changed.
@@ -190,7 +132,7 @@ impl Room {
             .any(|(_, detail)| *detail == Detail::Full)
     }
 
-    /// Returns true if an order of this client is running or queued.
+    /// Returns true if a request of this client is running or queued.
     pub fn works_for(&self, client: ClientId) -> bool {
         let state = self.state();
         let runs = state
@@ -198,9 +140,9 @@ impl Room {
             .as_ref()
             .is_some_and(|running| running.client == client);
         let waits = state
-            .talk
+            .task
             .as_ref()
-            .is_some_and(|talk| talk.queued.iter().any(|(whose, _)| *whose == client));
+            .is_some_and(|task| task.queued.iter().any(|(whose, _)| *whose == client));
         runs || waits
     }
 
@@ -209,17 +151,21 @@ impl Room {
         self.state().moment.floor().clone()
     }
 
-    /// Starts a conversation. Returns the receiver of its orders.
-    pub fn begin(&self, opener: Option<Voice>, now: Timestamp) -> mpsc::UnboundedReceiver<Order> {
-        let (orders, waiting) = mpsc::unbounded_channel();
+    /// Starts a conversation. Returns the receiver of its requests.
+    pub fn begin(
+        &self,
+        opener: Option<ReplyTo>,
+        now: Timestamp,
+    ) -> mpsc::UnboundedReceiver<SessionRequest> {
+        let (requests, waiting) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.since = now;
-        state.talk = Some(Talk {
-            orders,
+        state.task = Some(TaskHandle {
+            requests,
             stop: CancellationToken::new(),
             insist: CancellationToken::new(),
             gone: CancellationToken::new(),
-            phase: TalkState::Opening,
+            phase: LivePhase::Opening,
             opener,
             queued: Vec::new(),
             permissions: None,
@@ -227,28 +173,28 @@ impl Room {
         waiting
     }
 
-    /// Queues an order for the conversation.
-    pub fn order(&self, order: Order) -> Result<(), ErrorBody> {
+    /// Queues a request for the conversation.
+    pub fn submit(&self, request: SessionRequest) -> Result<(), ErrorBody> {
         let mut state = self.state();
         let gone = || ErrorBody::new(ErrorKind::NotFound, "this session has ended");
-        let talk = state.talk.as_mut().ok_or_else(gone)?;
-        if talk.queued.len() >= QUEUE {
+        let task = state.task.as_mut().ok_or_else(gone)?;
+        if task.queued.len() >= QUEUE {
             let words = format!("{QUEUE} queries wait in this session already");
             return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
-        let queued = (order.client, order.cancel.clone());
-        talk.orders.send(order).map_err(|_| gone())?;
-        talk.queued.push(queued);
+        let queued = (request.client, request.cancel.clone());
+        task.requests.send(request).map_err(|_| gone())?;
+        task.queued.push(queued);
         Ok(())
     }
 
     /// Sets the phase of the conversation.
-    pub fn enter(&self, phase: TalkState, now: Timestamp) {
+    pub fn enter(&self, phase: LivePhase, now: Timestamp) {
         let mut state = self.state();
         state.since = now;
-        if let Some(talk) = &mut state.talk {
-            talk.phase = phase;
-            talk.opener = None;
+        if let Some(task) = &mut state.task {
+            task.phase = phase;
+            task.opener = None;
         }
     }
 
@@ -256,8 +202,8 @@ impl Room {
     pub fn permit(&self, permissions: Permissions) {
         let mut state = self.state();
         let shown = permissions.state();
-        if let Some(talk) = &mut state.talk {
-            talk.permissions = Some(permissions);
+        if let Some(task) = &mut state.task {
+            task.permissions = Some(permissions);
         }
         state.publish(SessionEvent::Permissions { state: shown });
     }
@@ -266,16 +212,16 @@ impl Room {
     pub fn is_permitted(&self) -> bool {
         let state = self.state();
         state
-            .talk
+            .task
             .as_ref()
-            .is_some_and(|talk| talk.permissions.is_some())
+            .is_some_and(|task| task.permissions.is_some())
     }
 
     /// Changes the tool permissions and publishes them.
     pub fn change_permissions(&self, change: &PermissionChange) {
         let mut state = self.state();
-        let talk = state.talk.as_ref();
-        if let Some(permissions) = talk.and_then(|talk| talk.permissions.clone()) {
+        let task = state.task.as_ref();
+        if let Some(permissions) = task.and_then(|task| task.permissions.clone()) {
             permissions.change(change);
             state.publish(SessionEvent::Permissions {
                 state: permissions.state(),
@@ -283,56 +229,56 @@ impl Room {
         }
     }
 
-    /// Ends the conversation unless orders are queued. Returns true if it has ended.
-    pub fn end(&self, orders: &mpsc::UnboundedReceiver<Order>) -> bool {
+    /// Ends the conversation unless requests are queued. Returns true if it has ended.
+    pub fn end(&self, requests: &mpsc::UnboundedReceiver<SessionRequest>) -> bool {
         let mut state = self.state();
-        if !orders.is_empty() {
+        if !requests.is_empty() {
             return false;
         }
-        if let Some(talk) = state.talk.take() {
-            talk.gone.cancel();
+        if let Some(task) = state.task.take() {
+            task.gone.cancel();
         }
         true
     }
 
     /// Ends a conversation that could not be opened or was stopped, and reports that to the clients
-    /// of all queued orders. A client that orders something in reply opens the session anew, possibly
+    /// of all queued requests. A client that requests something in reply opens the session anew, possibly
     /// with another agent.
-    pub fn fail(&self, orders: &mut mpsc::UnboundedReceiver<Order>, error: &ErrorBody) {
+    pub fn fail(&self, requests: &mut mpsc::UnboundedReceiver<SessionRequest>, error: &ErrorBody) {
         let mut state = self.state();
-        while let Ok(order) = orders.try_recv() {
-            state.dismiss(&order, Some(error.clone()));
+        while let Ok(request) = requests.try_recv() {
+            state.dismiss(&request, Some(error.clone()));
         }
-        if let Some(talk) = state.talk.take() {
-            talk.gone.cancel();
+        if let Some(task) = state.task.take() {
+            task.gone.cancel();
         }
     }
 
-    /// Removes the next order from the list of queued ones.
+    /// Removes the next request from the list of queued ones.
     pub fn take_up(&self) {
         let mut state = self.state();
-        if let Some(talk) = &mut state.talk
-            && !talk.queued.is_empty()
+        if let Some(task) = &mut state.task
+            && !task.queued.is_empty()
         {
-            talk.queued.remove(0);
+            task.queued.remove(0);
         }
     }
 
-    /// Marks an order as running.
-    pub fn carry_out(&self, order: &Order, now: Timestamp) {
+    /// Marks a request as running.
+    pub fn carry_out(&self, request: &SessionRequest, now: Timestamp) {
         let mut state = self.state();
         state.since = now;
         state.running = Some(Running {
-            client: order.client,
-            asker: order.asker.clone(),
+            client: request.client,
+            asker: request.asker.clone(),
             telling: ReplyStream::default(),
-            cancel: order.cancel.clone(),
+            cancel: request.cancel.clone(),
         });
     }
 
     /// Publishes an event.
-    pub fn publish(&self, happening: SessionEvent) {
-        self.state().publish(happening);
+    pub fn publish(&self, event: SessionEvent) {
+        self.state().publish(event);
     }
 
     /// Ends the running turn: publishes its notices and the new state, and completes the client's
@@ -358,20 +304,20 @@ impl Room {
         asker.tell(state.complete(outcome.status, &running.telling));
     }
 
-    /// Reports to the client that its order is not executed.
-    pub fn dismiss(&self, order: &Order, trouble: Option<ErrorBody>) {
-        self.state().dismiss(order, trouble);
+    /// Reports to the client that its request is not executed.
+    pub fn dismiss(&self, request: &SessionRequest, trouble: Option<ErrorBody>) {
+        self.state().dismiss(request, trouble);
     }
 
     /// Subscribes a client; replaces an earlier subscription of the same client.
-    pub fn follow(&self, voice: Voice, detail: Detail, since: Option<u64>) {
+    pub fn follow(&self, reply_to: ReplyTo, detail: Detail, since: Option<u64>) {
         let mut state = self.state();
         state
             .followers
-            .retain(|(known, _)| known.client != voice.client);
+            .retain(|(known, _)| known.client != reply_to.client);
         let session_id = state.id.to_string();
         let missed = since.and_then(|since| state.window.since(since));
-        voice.tell(Answer::Subscribed {
+        reply_to.tell(Answer::Subscribed {
             session_id: session_id.clone(),
             n: state.window.n(),
             fresh: missed.is_none(),
@@ -382,26 +328,28 @@ impl Room {
                 Some(missed) => (false, missed),
                 None => (
                     true,
-                    state.replay().into_iter().map(|what| (n, what)).collect(),
+                    state.replay().into_iter().map(|event| (n, event)).collect(),
                 ),
             };
-            for (n, happening) in all {
-                voice.tell(Answer::Happening {
+            for (n, event) in all {
+                reply_to.tell(Answer::Event {
                     session_id: session_id.clone(),
                     n,
                     replayed,
-                    happening: Box::new(happening),
+                    event: Box::new(event),
                 });
             }
         }
-        state.followers.push((voice, detail));
+        state.followers.push((reply_to, detail));
     }
 
     /// Ends a subscription. Returns true if there was one.
     pub fn unfollow(&self, client: ClientId) -> bool {
         let mut state = self.state();
         let before = state.followers.len();
-        state.followers.retain(|(voice, _)| voice.client != client);
+        state
+            .followers
+            .retain(|(reply_to, _)| reply_to.client != client);
         state.settle_if_nobody_can();
         state.followers.len() < before
     }
@@ -411,7 +359,9 @@ impl Room {
     pub fn lose(&self, client: ClientId, entirely: bool) {
         let mut state = self.state();
         if entirely {
-            state.followers.retain(|(voice, _)| voice.client != client);
+            state
+                .followers
+                .retain(|(reply_to, _)| reply_to.client != client);
             if let Some(running) = &mut state.running
                 && running.client == client
             {
@@ -454,7 +404,7 @@ impl Room {
         self.state().settle(None, Verdict::No);
     }
 
-    /// Cancels the running turn and this client's queued orders. Returns true if there were any.
+    /// Cancels the running turn and this client's queued requests. Returns true if there were any.
     pub fn cancel(&self, client: ClientId) -> bool {
         let state = self.state();
         let mut any = false;
@@ -462,7 +412,7 @@ impl Room {
             running.cancel.cancel();
             any = true;
         }
-        for (whose, cancel) in state.talk.iter().flat_map(|talk| &talk.queued) {
+        for (whose, cancel) in state.task.iter().flat_map(|task| &task.queued) {
             if *whose == client {
                 cancel.cancel();
                 any = true;
@@ -472,17 +422,17 @@ impl Room {
     }
 
     /// Stops the conversation.
-    pub fn stop(&self) -> Option<Talk> {
+    pub fn stop(&self) -> Option<TaskHandle> {
         let state = self.state();
-        let talk = state.talk.clone()?;
-        talk.stop.cancel();
+        let task = state.task.clone()?;
+        task.stop.cancel();
         if let Some(running) = &state.running {
             running.cancel.cancel();
         }
-        Some(talk)
+        Some(task)
     }
 
-    /// Moves the room to another session, in which the conversation continues.
+    /// Moves the hosted session to another session, in which the conversation continues.
     pub fn move_to(&self, to: SessionId) {
         let mut state = self.state();
         state.publish(SessionEvent::Moved { to });
@@ -490,22 +440,22 @@ impl Room {
     }
 
     /// Returns the conversation's description for `ps`.
-    pub fn info(&self) -> Option<TalkInfo> {
+    pub fn info(&self) -> Option<LiveSessionInfo> {
         let state = self.state();
-        let talk = state.talk.as_ref()?;
+        let task = state.task.as_ref()?;
         let meta = state.moment.floor().meta.as_ref();
-        Some(TalkInfo {
+        Some(LiveSessionInfo {
             session_id: state.id.to_string(),
             title: meta.and_then(|meta| meta.title.clone()),
             kind: meta.map(|meta| meta.kind.name().to_owned()),
             agents: meta.map(|meta| meta.agents.clone()).unwrap_or_default(),
             state: match (&state.question, &state.running) {
-                (Some(_), _) => TalkState::Asking,
-                (None, Some(_)) => TalkState::Answering,
-                (None, None) => talk.phase,
+                (Some(_), _) => LivePhase::Asking,
+                (None, Some(_)) => LivePhase::Answering,
+                (None, None) => task.phase,
             },
             since: state.since.to_string(),
-            queued: talk.queued.len(),
+            queued: task.queued.len(),
             followers: state.followers.len(),
         })
     }

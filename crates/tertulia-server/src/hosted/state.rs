@@ -1,4 +1,4 @@
-//! State of a room and its transitions. Nothing in it blocks.
+//! State of a hosted session and its transitions. Nothing in it blocks.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,66 +9,66 @@ use tertulia_formats::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientId, Order, Talk, Voice, What};
+use super::{ClientId, ReplyTo, SessionAction, SessionRequest, TaskHandle};
 use crate::live_state::LiveState;
-use crate::protocol::{Answer, Detail, TalkState, TurnStatus};
+use crate::protocol::{Answer, Detail, LivePhase, TurnStatus};
 use crate::recent_events::RecentEvents;
 use crate::reply_stream::ReplyStream;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::SessionEvent;
 
-/// State of a room.
+/// State of a hosted session.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) id: SessionId,
     pub(super) window: RecentEvents,
     pub(super) moment: LiveState,
-    pub(super) followers: Vec<(Voice, Detail)>,
-    pub(super) talk: Option<Talk>,
+    pub(super) followers: Vec<(ReplyTo, Detail)>,
+    pub(super) task: Option<TaskHandle>,
     pub(super) running: Option<Running>,
     pub(super) question: Option<(String, oneshot::Sender<Verdict>)>,
     pub(super) since: Timestamp,
 }
 
-/// The running order.
+/// The running request.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) client: ClientId,
-    pub(super) asker: Option<Voice>,
+    pub(super) asker: Option<ReplyTo>,
     pub(super) telling: ReplyStream,
     pub(super) cancel: CancellationToken,
 }
 
 impl State {
-    pub(super) fn publish(&mut self, happening: SessionEvent) {
-        self.moment.take(&happening);
+    pub(super) fn publish(&mut self, event: SessionEvent) {
+        self.moment.take(&event);
         if let Some(running) = &mut self.running {
-            for answer in running.telling.tell(self.id, &happening) {
+            for answer in running.telling.tell(self.id, &event) {
                 if let Some(asker) = &running.asker {
                     asker.tell(answer);
                 }
             }
-        } else if let Some(opener) = self.talk.as_ref().and_then(|talk| talk.opener.as_ref()) {
-            for answer in ReplyStream::default().tell(self.id, &happening) {
+        } else if let Some(opener) = self.task.as_ref().and_then(|task| task.opener.as_ref()) {
+            for answer in ReplyStream::default().tell(self.id, &event) {
                 opener.tell(answer);
             }
         }
         let message = match self.followers.is_empty() {
             true => None,
-            false => happening.entry().and_then(|entry| message(self.id, &entry)),
+            false => event.entry().and_then(|entry| message(self.id, &entry)),
         };
-        let n = self.window.push(happening.clone());
+        let n = self.window.push(event.clone());
         self.followers
-            .retain(|(voice, _)| voice.outbox.end().is_none());
-        for (voice, detail) in &self.followers {
+            .retain(|(reply_to, _)| reply_to.outbox.end().is_none());
+        for (reply_to, detail) in &self.followers {
             match (detail, &message) {
-                (Detail::Full, _) => voice.tell(Answer::Happening {
+                (Detail::Full, _) => reply_to.tell(Answer::Event {
                     session_id: self.id.to_string(),
                     n,
                     replayed: false,
-                    happening: Box::new(happening.clone()),
+                    event: Box::new(event.clone()),
                 }),
-                (Detail::Messages, Some(message)) => voice.tell(message.clone()),
+                (Detail::Messages, Some(message)) => reply_to.tell(message.clone()),
                 (Detail::Messages, None) => {}
             }
         }
@@ -77,8 +77,8 @@ impl State {
     /// Returns events that recreate the state for a client that joins; none while opening, because
     /// all events follow.
     pub(super) fn replay(&self) -> Vec<SessionEvent> {
-        match &self.talk {
-            Some(talk) if talk.phase != TalkState::Opening => self.moment.replay(),
+        match &self.task {
+            Some(task) if task.phase != LivePhase::Opening => self.moment.replay(),
             _ => Vec::new(),
         }
     }
@@ -93,10 +93,10 @@ impl State {
         }
     }
 
-    /// Reports to the client of an order that it is not executed.
-    pub(super) fn dismiss(&self, order: &Order, trouble: Option<ErrorBody>) {
-        let Some(asker) = &order.asker else { return };
-        if matches!(order.what, What::Save) {
+    /// Reports to the client of a request that it is not executed.
+    pub(super) fn dismiss(&self, request: &SessionRequest, trouble: Option<ErrorBody>) {
+        let Some(asker) = &request.asker else { return };
+        if matches!(request.action, SessionAction::Save) {
             return asker.tell(Answer::SessionSaved { success: false });
         }
         let status = match &trouble {
@@ -117,8 +117,8 @@ impl State {
         let followers = self.followers.iter();
         let watching = followers
             .filter(|(_, detail)| *detail == Detail::Full)
-            .map(|(voice, _)| voice);
-        asker.into_iter().chain(watching).any(Voice::can_answer)
+            .map(|(reply_to, _)| reply_to);
+        asker.into_iter().chain(watching).any(ReplyTo::can_answer)
     }
 
     pub(super) fn settle_if_nobody_can(&mut self) {
