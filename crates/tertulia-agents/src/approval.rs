@@ -124,7 +124,8 @@ impl Rules {
         self.mode
     }
 
-    /// Decides whether a tool runs at once, needs the user's permission, or is refused.
+    /// Decides whether a tool call needs permission: it runs at once, the user is asked, or it is
+    /// refused.
     pub fn ruling(&self, request: &ToolRequest) -> Ruling {
         match self.mode {
             Approval::None => Ruling::Refuse,

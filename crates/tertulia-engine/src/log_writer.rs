@@ -268,8 +268,8 @@ impl LogWriter {
         Ok(continues)
     }
 
-    /// Continues in a fork of the log as this writer knows it, up to `at` if given. Returns the
-    /// previous session and the fork's entries.
+    /// Decides whether a second writer of a session continues in a fork of the log as it knows it, up
+    /// to `at` if given, or is refused. Returns the previous session and the fork's entries.
     async fn continue_in_fork(
         &mut self,
         at: Option<Seq>,

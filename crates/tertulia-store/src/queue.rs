@@ -1,232 +1,43 @@
 //! Waits for a file lock that another writer holds; announced after a second, given up after a
 //! limit or on request.
 //!
-//! A writer first tries the lock, a few times within the length of an ordinary write. If it is still
-//! taken, a separate thread blocks on it, so that the kernel decides the order (polling alone starves
-//! some of many writers), while the writer watches the clock. Each lock has one such thread, started
-//! by its first wait. A wait that is given up leaves the thread blocked; the next wait for the same
-//! lock takes it over.
+//! The kernel decides the order of many writers (polling alone starves some), and a thread blocked by
+//! it can neither watch the clock nor be told to give up. So a separate thread blocks in the writer's
+//! place. Each lock has one such thread, started by its first wait. A wait that is given up leaves the
+//! thread blocked; the next wait for the same lock takes it over.
+//!
+//! Passing a lock from that thread to the writer takes time in which no process writes. A lock that
+//! many processes want therefore has a turnstile, a second lock that the next writer holds: the order
+//! is made there, and the turnstile passes to the writer while the previous one still writes. Only
+//! the next writer polls.
 
 mod holder;
+mod patience;
 
-use std::collections::HashMap;
-use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use tokio::sync::watch;
-
 use super::{StoreError, StoreResult, place};
 use tertulia_core::id::SessionId;
 
 pub use holder::LockHolder;
 pub(super) use holder::Record;
+pub use patience::{GivenUp, HeldLock, Patience, Waits};
 
 /// A wait longer than this is announced.
 pub(super) const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
-/// Limit of the waits after one that was given up, until one succeeds.
-const TIRED_LIMIT: Duration = Duration::from_secs(1);
-/// Number and interval of the first tries. A lock that is taken by one of them saves passing it from
-/// the waiting thread to the writer, which costs eight writers a tenth of their turns.
+/// Number of tries for a lock without a turnstile, before the writer queues.
 const TRIES: usize = 8;
+/// Interval between tries.
 const BETWEEN_TRIES: Duration = Duration::from_micros(50);
+/// How long the next writer polls without sleeping: an ordinary write is shorter, and sleeping costs
+/// as much as a third of it.
+const SPIN: Duration = Duration::from_millis(1);
 /// How often a waiting writer checks whether to give up.
 const GLANCE: Duration = Duration::from_millis(40);
-/// The limit if none is set.
-const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
-
-/// A lock that another process holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldLock {
-    /// The store or log that it guards.
-    pub place: String,
-    /// Its holder, if known.
-    pub holder: Option<LockHolder>,
-    /// The total time limit of the wait.
-    pub limit: Duration,
-}
-
-impl fmt::Display for HeldLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is being written by ", self.place)?;
-        match &self.holder {
-            Some(holder) => write!(f, "{holder}"),
-            None => f.write_str("another program"),
-        }
-    }
-}
-
-impl HeldLock {
-    /// Says what a writer waits for, and how long.
-    pub fn waiting_text(&self) -> String {
-        let limit = self.limit.as_secs();
-        format!("waiting to save: {self}; giving up after {limit} s")
-    }
-}
-
-/// How long the writers of a store wait for other processes. Clones share one state.
-#[derive(Clone)]
-pub struct Patience(Arc<Shared>);
-
-struct Shared {
-    limit: Duration,
-    /// This process, as shown to processes that wait for it.
-    me: LockHolder,
-    now: Option<Box<dyn Fn() -> Timestamp + Send + Sync>>,
-    state: Mutex<PatienceState>,
-    waits: watch::Sender<Option<HeldLock>>,
-}
-
-#[derive(Default)]
-struct PatienceState {
-    /// Sessions whose writes must not wait, with the number of guards; `None` stands for all
-    /// sessions.
-    hurried: HashMap<Option<SessionId>, usize>,
-    /// True if the last wait was given up.
-    tired: bool,
-}
-
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience::of(DEFAULT_LIMIT, LockHolder::default(), None)
-    }
-}
-
-impl fmt::Debug for Patience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Patience({:?})", self.0.limit)
-    }
-}
-
-impl Patience {
-    /// Creates a `Patience` with this limit; other processes see the given program and host as the
-    /// holder.
-    pub fn new(
-        limit: Duration,
-        program: &str,
-        host: Option<&str>,
-        now: impl Fn() -> Timestamp + Send + Sync + 'static,
-    ) -> Patience {
-        let me = LockHolder {
-            program: Some(program.to_owned()),
-            host: host.map(str::to_owned),
-            ..LockHolder::default()
-        };
-        Patience::of(limit, me, Some(Box::new(now)))
-    }
-
-    fn of(
-        limit: Duration,
-        me: LockHolder,
-        now: Option<Box<dyn Fn() -> Timestamp + Send + Sync>>,
-    ) -> Patience {
-        Patience(Arc::new(Shared {
-            limit,
-            me: LockHolder {
-                pid: std::process::id(),
-                ..me
-            },
-            now,
-            state: Mutex::default(),
-            waits: watch::Sender::new(None),
-        }))
-    }
-
-    /// Subscribes to waits of more than a second.
-    pub fn waits(&self) -> Waits {
-        Waits(self.0.waits.subscribe())
-    }
-
-    /// Makes writes of this session, or all writes, fail instead of waiting, until the guard is
-    /// dropped.
-    #[must_use]
-    pub fn give_up(&self, session: Option<SessionId>) -> GivenUp {
-        *self.state().hurried.entry(session).or_default() += 1;
-        GivenUp {
-            patience: self.clone(),
-            session,
-        }
-    }
-
-    /// Limits waits to `TIRED_LIMIT` until one succeeds, as after a wait that was given up.
-    pub(super) fn tire(&self) {
-        self.state().tired = true;
-    }
-
-    fn state(&self) -> MutexGuard<'_, PatienceState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns how long a write of this session may wait now.
-    pub(super) fn limit(&self, session: Option<SessionId>) -> Duration {
-        let state = self.state();
-        if state.hurried.contains_key(&None) || state.hurried.contains_key(&session) {
-            Duration::ZERO
-        } else if state.tired {
-            TIRED_LIMIT.min(self.0.limit)
-        } else {
-            self.0.limit
-        }
-    }
-
-    /// Announces a wait, or its end.
-    pub(super) fn announce(&self, wait: Option<HeldLock>) {
-        self.0.waits.send_if_modified(|known| {
-            let changed = *known != wait;
-            *known = wait;
-            changed
-        });
-    }
-}
-
-/// Receives waits of more than a second.
-#[derive(Debug)]
-pub struct Waits(watch::Receiver<Option<HeldLock>>);
-
-impl Waits {
-    /// Returns the current wait, or the next one.
-    pub async fn next(&mut self) -> HeldLock {
-        loop {
-            if let Some(held) = self.0.borrow_and_update().clone() {
-                return held;
-            }
-            if self.0.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
-    }
-
-    /// Returns the next wait after the one just returned.
-    pub async fn another(&mut self) -> HeldLock {
-        match self.0.changed().await {
-            Ok(()) => self.next().await,
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
-/// While this guard exists, writes do not wait.
-#[derive(Debug)]
-pub struct GivenUp {
-    patience: Patience,
-    session: Option<SessionId>,
-}
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        let mut state = self.patience.state();
-        if let Some(count) = state.hurried.get_mut(&self.session) {
-            *count -= 1;
-            if *count == 0 {
-                state.hurried.remove(&self.session);
-            }
-        }
-    }
-}
 
 /// A requested operation: its session, and since when it waits.
 #[derive(Clone, Copy, Debug)]
@@ -259,9 +70,58 @@ impl Asked {
 #[derive(Debug)]
 pub(super) struct QueueLock {
     file: Arc<File>,
+    /// Lock of the writer that is next.
+    turnstile: Option<Arc<File>>,
     waiter: Arc<(Mutex<Waiter>, Condvar)>,
     /// Where the holder is recorded.
     record: Record,
+}
+
+/// Watches the clock of a wait.
+struct Watch<'a> {
+    lock: &'a QueueLock,
+    guarded: &'a Path,
+    asked: Asked,
+    patience: &'a Patience,
+    began: Instant,
+    announced: bool,
+}
+
+impl Watch<'_> {
+    /// Announces a long wait. Returns an error if the wait is to be given up.
+    fn look(&mut self) -> StoreResult<()> {
+        let limit = self.patience.limit(self.asked.session);
+        let limit = self.asked.limit.map_or(limit, |own| own.min(limit));
+        // An operation that spent its time behind others of this process still tries for a moment.
+        let waited = self.asked.since.elapsed();
+        if waited >= limit && (limit.is_zero() || self.began.elapsed() >= GLANCE) {
+            if self.asked.limit.is_none() {
+                self.patience.tire();
+            }
+            return Err(StoreError::Held(Box::new(self.held(limit))));
+        }
+        if !self.announced && waited >= ANNOUNCED_AFTER {
+            self.announced = true;
+            self.patience.announce(Some(self.held(limit)));
+        }
+        Ok(())
+    }
+
+    fn held(&self, limit: Duration) -> HeldLock {
+        HeldLock {
+            place: self.guarded.display().to_string(),
+            holder: self.lock.record.holder(&self.lock.file),
+            limit,
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if self.announced {
+            self.patience.announce(None);
+        }
+    }
 }
 
 /// What the waiting thread of a lock does.
@@ -284,9 +144,17 @@ impl QueueLock {
     pub(super) fn new(file: File, record: Record) -> QueueLock {
         QueueLock {
             file: Arc::new(file),
+            turnstile: None,
             waiter: Arc::default(),
             record,
         }
+    }
+
+    /// Gives the lock a turnstile. All processes must use the same file.
+    #[must_use]
+    pub(super) fn with_turnstile(mut self, file: File) -> QueueLock {
+        self.turnstile = Some(Arc::new(file));
+        self
     }
 
     pub(super) fn file(&self) -> &File {
@@ -301,20 +169,41 @@ impl QueueLock {
         patience: &Patience,
     ) -> StoreResult<()> {
         let failed = |error| place::trouble(guarded, "cannot queue for", error);
+        let mut watch = Watch {
+            lock: self,
+            guarded,
+            asked,
+            patience,
+            began: Instant::now(),
+            announced: false,
+        };
+        self.line_up(&mut watch, failed)?;
+        if let Some(turnstile) = &self.turnstile {
+            let taken = self.poll(&mut watch, failed);
+            let _ = turnstile.unlock();
+            taken?;
+        }
+        drop(watch);
+        self.taken(patience);
+        Ok(())
+    }
+
+    /// Takes the turnstile, or the lock if there is none, in the order of arrival.
+    fn line_up(
+        &self,
+        watch: &mut Watch<'_>,
+        failed: impl Fn(io::Error) -> StoreError,
+    ) -> StoreResult<()> {
         let mut waiter = self.waiter();
-        if matches!(*waiter, Waiter::None | Waiter::Idle) && self.try_briefly().map_err(failed)? {
-            drop(waiter);
-            self.taken(patience);
+        if matches!(*waiter, Waiter::None | Waiter::Idle) && self.try_briefly().map_err(&failed)? {
             return Ok(());
         }
         if matches!(*waiter, Waiter::None) {
-            self.start_waiter().map_err(failed)?;
+            self.start_waiter().map_err(&failed)?;
         }
         *waiter = Waiter::Blocks { wanted: true };
         self.waiter.1.notify_all();
-        let began = Instant::now();
-        let mut announced = false;
-        let taken = loop {
+        loop {
             (waiter, _) = self
                 .waiter
                 .1
@@ -323,40 +212,31 @@ impl QueueLock {
             if let Waiter::Done(result) = &mut *waiter {
                 let result = std::mem::replace(result, Ok(()));
                 *waiter = Waiter::Idle;
-                break result.map_err(failed);
+                return result.map_err(failed);
             }
-            let limit = patience.limit(asked.session);
-            let limit = asked.limit.map_or(limit, |own| own.min(limit));
-            // An operation that spent its time behind others of this process still tries for a
-            // moment.
-            let waited = asked.since.elapsed();
-            if waited >= limit && (limit.is_zero() || began.elapsed() >= GLANCE) {
+            if let Err(given_up) = watch.look() {
                 *waiter = Waiter::Blocks { wanted: false };
-                let holder = self.record.holder(&self.file);
-                if asked.limit.is_none() {
-                    patience.tire();
-                }
-                break Err(StoreError::Held(Box::new(HeldLock {
-                    place: guarded.display().to_string(),
-                    holder,
-                    limit,
-                })));
+                return Err(given_up);
             }
-            if !announced && waited >= ANNOUNCED_AFTER {
-                announced = true;
-                patience.announce(Some(HeldLock {
-                    place: guarded.display().to_string(),
-                    holder: self.record.holder(&self.file),
-                    limit,
-                }));
-            }
-        };
-        drop(waiter);
-        if announced {
-            patience.announce(None);
         }
-        taken?;
-        self.taken(patience);
+    }
+
+    /// Takes the lock as the next writer: the one before is about to release it.
+    fn poll(
+        &self,
+        watch: &mut Watch<'_>,
+        failed: impl Fn(io::Error) -> StoreError,
+    ) -> StoreResult<()> {
+        let began = Instant::now();
+        while !try_lock(&self.file).map_err(&failed)? {
+            // A holder that takes long is not about to release it.
+            match began.elapsed() {
+                moment if moment < SPIN => std::thread::yield_now(),
+                short if short < GLANCE => std::thread::sleep(BETWEEN_TRIES),
+                _ => std::thread::sleep(BETWEEN_TRIES * 20),
+            }
+            watch.look()?;
+        }
         Ok(())
     }
 
@@ -369,32 +249,37 @@ impl QueueLock {
         self.waiter.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries to take the lock for as long as an ordinary write holds it.
+    /// Returns the lock at which writers line up.
+    fn line(&self) -> &Arc<File> {
+        self.turnstile.as_ref().unwrap_or(&self.file)
+    }
+
+    /// Tries to be the next at once. A lock without a turnstile is tried for as long as an ordinary
+    /// write holds it, which saves passing it from the waiting thread to the writer.
     fn try_briefly(&self) -> io::Result<bool> {
-        for attempt in 0..TRIES {
+        let tries = match self.turnstile {
+            Some(_) => 1,
+            None => TRIES,
+        };
+        for attempt in 0..tries {
             if attempt > 0 {
                 std::thread::sleep(BETWEEN_TRIES);
             }
-            match self.file.try_lock() {
-                Ok(()) => return Ok(true),
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error),
+            if try_lock(self.line())? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
     fn start_waiter(&self) -> io::Result<()> {
-        let (file, shared) = (self.file.clone(), self.waiter.clone());
+        let (file, shared) = (self.line().clone(), self.waiter.clone());
         let thread = std::thread::Builder::new().name("tertulia-queue".to_owned());
         thread.spawn(move || wait_in_turn(&file, &shared)).map(drop)
     }
 
     fn taken(&self, patience: &Patience) {
-        patience.state().tired = false;
-        let mut me = patience.0.me.clone();
-        me.since = patience.0.now.as_ref().map(|now| now());
-        self.record.write(&self.file, &me);
+        self.record.write(&self.file, &patience.renewed());
     }
 }
 
@@ -402,6 +287,14 @@ impl Drop for QueueLock {
     fn drop(&mut self) {
         *self.waiter() = Waiter::Ends;
         self.waiter.1.notify_all();
+    }
+}
+
+fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -437,6 +330,9 @@ fn wait_in_turn(file: &File, (state, changed): &(Mutex<Waiter>, Condvar)) {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
+    use super::patience::TIRED_LIMIT;
     use super::*;
 
     fn lock(path: &Path) -> QueueLock {
@@ -468,7 +364,7 @@ mod tests {
                 holder.pid
             )
         );
-        assert!(waits.0.has_changed().unwrap());
+        assert!(waits.has_changed());
         // The next wait is short, and takes over the thread that still blocks.
         let began = Instant::now();
         assert!(other.acquire(&path, Asked::now(None), &patience).is_err());
@@ -476,7 +372,7 @@ mod tests {
         one.release();
         other.acquire(&path, Asked::now(None), &patience).unwrap();
         assert!(one.file().try_lock().is_err());
-        assert_eq!(waits.0.borrow_and_update().clone(), None);
+        assert_eq!(waits.current(), None);
         other.release();
         one.file().try_lock().unwrap();
     }

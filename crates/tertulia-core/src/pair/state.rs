@@ -127,6 +127,12 @@ pub enum Wait {
 }
 
 impl Pair {
+    /// Decides whether the budget of worker calls is spent: an instruction is ready for the worker,
+    /// and no call remains.
+    pub fn is_out_of_calls(&self, remaining: Budget) -> bool {
+        self.next == Next::Handover && remaining.is_spent()
+    }
+
     /// Returns the action to take now.
     pub fn todo(&self) -> Todo {
         match self.next {
@@ -137,7 +143,7 @@ impl Pair {
             }),
             Next::Instructor => Todo::Ask(PairRole::Instructor),
             Next::Correction => Todo::Correct(self.corrections + 1),
-            Next::Handover if self.remaining.is_spent() => Todo::Wait(Wait::Budget),
+            _ if self.is_out_of_calls(self.remaining) => Todo::Wait(Wait::Budget),
             Next::Handover => Todo::HandOver,
             Next::Worker => Todo::Ask(PairRole::Worker),
             Next::Report => Todo::Report,
@@ -247,6 +253,7 @@ impl Pair {
     fn hear_worker(&mut self, seq: Seq, message: &Message) {
         match (message.role, message.speaker.kind) {
             (Role::User, SpeakerKind::Ai) => {
+                // One worker call of the budget is used.
                 self.remaining = self.remaining.spend();
                 self.worker_calls += 1;
                 self.go_on(Next::Worker);

@@ -51,14 +51,14 @@ impl Asking<'_> {
         if self.agent.tools() == ToolSide::Its || self.context().past().is_empty() {
             return;
         }
-        if self.exceeds(threshold).await {
+        if self.needs_compaction(threshold).await {
             let keep = kept(Some(threshold));
             self.compact_beyond(keep).await;
         }
     }
 
     /// Returns true if the prompt has more tokens than the threshold and compaction would help.
-    async fn exceeds(&mut self, threshold: u64) -> bool {
+    async fn needs_compaction(&mut self, threshold: u64) -> bool {
         let tools = self.tools_as_text();
         let context = self.context();
         let reported = context.reported.map_or(0, |reported| reported.tokens);

@@ -124,7 +124,7 @@ impl Conversation {
             Next::Instructor | Next::Correction => "The instructor has not replied.".to_owned(),
         };
         // The budget of this run, which may be larger than the one in the log.
-        let is_spent = pair.next == Next::Handover && progress.remaining.is_spent();
+        let is_spent = pair.is_out_of_calls(progress.remaining);
         if is_spent {
             text.push_str(&format!("\n({NO_CALLS_LEFT})"));
         }

@@ -92,8 +92,10 @@ impl SqliteEngine {
     fn queue_up(&mut self) -> StoreResult<()> {
         if self.queue.is_none()
             && let Some(path) = self.location.beside("lock")
+            && let Some(turnstile) = self.location.beside("turn")
         {
-            self.queue = Some(QueueLock::new(place::lock_file(&path)?, Record::Inside));
+            let lock = QueueLock::new(place::lock_file(&path)?, Record::Inside);
+            self.queue = Some(lock.with_turnstile(place::lock_file(&turnstile)?));
             open::make_room(&self.location);
         }
         let Some(queue) = &self.queue else {

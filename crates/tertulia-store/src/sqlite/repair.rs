@@ -118,7 +118,8 @@ impl Held {
     fn take(path: &Path) -> StoreResult<Held> {
         let deadline = Instant::now() + PATIENCE;
         let queue = place::lock_file(&with_suffix(path, "-lock"))?;
-        let queue = QueueLock::new(queue, Record::Inside);
+        let turnstile = place::lock_file(&with_suffix(path, "-turn"))?;
+        let queue = QueueLock::new(queue, Record::Inside).with_turnstile(turnstile);
         let asked = Asked::now(None).within(PATIENCE);
         queue.acquire(path, asked, &Patience::default())?;
         let say = |error| place::trouble(path, "cannot lock", error);
@@ -348,7 +349,7 @@ fn siblings(path: &Path, suffix: &str) -> Vec<PathBuf> {
 }
 
 fn remove_database(path: &Path) {
-    for suffix in ["", "-wal", "-shm", "-lock", "-search"] {
+    for suffix in ["", "-wal", "-shm", "-lock", "-turn", "-search"] {
         let _ = fs::remove_file(with_suffix(path, suffix));
     }
     let _ = fs::remove_dir(with_suffix(path, "-open"));

@@ -1,5 +1,5 @@
-//! Decides which part of a long transcript is loaded, its window: requests more near the edges and
-//! drops items far from the view.
+//! The transcript window: decides which part of a long transcript is loaded. Requests more near the
+//! edges and drops items far from the view.
 
 use tertulia_core::id::Seq;
 

@@ -18,7 +18,12 @@ fn is_expendable(name: &str) -> bool {
     let is_derived = name.starts_with("catalogue.db") || name.contains("-search");
     // Who holds the writers' queue; only waiting processes read it.
     let is_holder = name == "writer";
-    is_claim || is_derived || is_holder || name.ends_with("-shm") || name.ends_with("-lock")
+    is_claim
+        || is_derived
+        || is_holder
+        || name.ends_with("-shm")
+        || name.ends_with("-lock")
+        || name.ends_with("-turn")
 }
 
 /// Replays a trace and checks the disk at each acknowledgement. Returns their number, and the syncs
