@@ -1,7 +1,7 @@
-//! The program's runtime: made when a command first needs it, so that `--version` and completions do
-//! without. Everything asynchronous runs on it: commands on the main thread, a session of the TUI and
-//! an agent's tasks on its workers. Only a server has runtimes of its own, one for sessions and one
-//! for clients, so that neither delays the other.
+//! The program's runtime: made when a command first needs it, so that commands that only read a store
+//! do without. Everything else that is asynchronous runs on it: conversations on the main thread, a
+//! session of the TUI and an agent's tasks on its workers. Only a server has runtimes of its own, one
+//! for sessions and one for clients, so that neither delays the other.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -41,13 +41,10 @@ pub fn get() -> io::Result<Handle> {
     Ok(known.insert(made).handle().clone())
 }
 
-/// Blocks until work on a store is done. Where there are too few files for a runtime it does without
-/// one: a store on disk has threads and needs no more.
+/// Blocks until work on a store is done. A store on disk has threads of its own and needs no runtime,
+/// whose start would take a sixth of the time of a short command.
 pub fn wait_for_store<T>(work: impl Future<Output = T>) -> T {
-    match get() {
-        Ok(runtime) => runtime.block_on(work),
-        Err(_) => futures::executor::block_on(work),
-    }
+    futures::executor::block_on(work)
 }
 
 /// Stops all that still runs, without waiting long.
