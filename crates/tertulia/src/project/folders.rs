@@ -129,6 +129,10 @@ impl Folders {
     /// Writes a folder's record to the file; a new file also gets the records in `self`, taken from
     /// sessions.
     pub fn write(&self, file: &Path, now: &FolderRecord) -> CommandResult<()> {
+        // A server opens many sessions of one folder: only the first has something to record.
+        if Folders::read(file).is_some_and(|known| known.has(now)) {
+            return Ok(());
+        }
         let _held = lock_of(file)?;
         let mut folders = Folders::read(file).unwrap_or_else(|| self.clone());
         folders.remember(now);

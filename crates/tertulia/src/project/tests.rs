@@ -34,6 +34,18 @@ fn projects_have_short_names() {
 }
 
 #[test]
+fn what_is_recorded_already_is_not_written_again() {
+    let place = tempfile::tempdir().unwrap();
+    let known = place.path().join("projects.json");
+    let now = Project::of(place.path(), None, &Folders::default()).record();
+    let written = || {
+        Folders::default().write(&known, &now).unwrap();
+        fs::metadata(&known).unwrap().modified().unwrap()
+    };
+    assert_eq!(written(), written());
+}
+
+#[test]
 fn a_folder_keeps_every_identity_that_it_has_had() {
     let place = tempfile::tempdir().unwrap();
     let known = place.path().join("projects.json");
