@@ -5,6 +5,7 @@ use std::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::team::events::SenderError;
 use tertulia_agents::{AgentError, FailureKind};
 use tertulia_store::StoreError;
 
@@ -94,6 +95,13 @@ impl From<&AgentError> for ErrorBody {
                 .to_owned()
         });
         ErrorBody::new(kind, &error.message).hint(hint)
+    }
+}
+
+impl From<&SenderError> for ErrorBody {
+    fn from(error: &SenderError) -> ErrorBody {
+        ErrorBody::new(ErrorKind::Usage, error.to_string())
+            .hint("name the speaker with --as NAME or [FROM: name] in the prompt")
     }
 }
 

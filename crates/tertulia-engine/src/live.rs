@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::{Compaction, Conversation, TurnResult};
-use crate::error::{ErrorBody, ErrorKind};
+use crate::error::ErrorBody;
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
 use crate::log_writer::LogWriter;
@@ -202,7 +202,7 @@ impl LiveSession {
                 }
             }
             Err(error) => CommandOutcome {
-                error: Some(ErrorBody::new(ErrorKind::Usage, error.to_string())),
+                error: Some(ErrorBody::from(&error)),
                 notices: vec![UserMessage::warning(error.to_string())],
                 ..CommandOutcome::plain(TurnStatus::Refused)
             },

@@ -350,7 +350,7 @@ impl HostedSession {
         state
             .followers
             .retain(|(reply_to, _)| reply_to.client != client);
-        state.settle_if_nobody_can();
+        state.deny_if_no_client_can_answer();
         state.followers.len() < before
     }
 
@@ -368,7 +368,7 @@ impl HostedSession {
                 running.asker = None;
             }
         }
-        state.settle_if_nobody_can();
+        state.deny_if_no_client_can_answer();
     }
 
     /// Publishes an approval request. Returns `None` if no client can answer it.

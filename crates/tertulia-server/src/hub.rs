@@ -198,7 +198,7 @@ impl Hub {
         sessions.iter().any(|hosted| hosted.works_for(guest.client))
     }
 
-    fn all_rooms(&self) -> Vec<Arc<HostedSession>> {
+    fn all_hosted(&self) -> Vec<Arc<HostedSession>> {
         locked(&self.sessions).values().cloned().collect()
     }
 
@@ -349,7 +349,7 @@ impl Hub {
 
     /// Returns the hosted sessions that wait for approval of this tool call.
     pub fn asking_about(&self, tool_id: &str) -> Vec<Arc<HostedSession>> {
-        let mut sessions = self.all_rooms();
+        let mut sessions = self.all_hosted();
         sessions.retain(|hosted| hosted.asks_about(tool_id));
         sessions
     }
@@ -424,7 +424,7 @@ impl Hub {
 
     /// Returns the running conversations, by session.
     pub fn running(&self) -> Vec<LiveSessionInfo> {
-        let sessions = self.all_rooms();
+        let sessions = self.all_hosted();
         let mut talks: Vec<LiveSessionInfo> =
             sessions.iter().filter_map(|hosted| hosted.info()).collect();
         talks.sort_by(|a, b| a.session_id.cmp(&b.session_id));
@@ -433,8 +433,8 @@ impl Hub {
 
     /// Returns true if no client is connected and no request is running or queued.
     pub fn is_idle(&self) -> bool {
-        let nobody = locked(&self.clients).is_empty();
-        nobody && !self.all_rooms().iter().any(|hosted| hosted.is_busy())
+        let no_client = locked(&self.clients).is_empty();
+        no_client && !self.all_hosted().iter().any(|hosted| hosted.is_busy())
     }
 
     /// Shuts down: stops running turns and keeps their partial answers, ends the agents, and says
@@ -442,7 +442,7 @@ impl Hub {
     pub async fn end(&self, reason: &str) {
         self.ending.cancel();
         let tasks: Vec<TaskHandle> = self
-            .all_rooms()
+            .all_hosted()
             .iter()
             .filter_map(|hosted| hosted.stop())
             .collect();

@@ -233,8 +233,7 @@ impl From<TeamError> for CommandError {
 
 impl From<SenderError> for CommandError {
     fn from(error: SenderError) -> CommandError {
-        CommandError::new(ErrorKind::Usage, error.to_string())
-            .hint("name the speaker with --as NAME or [FROM: name] in the prompt")
+        ErrorBody::from(&error).into()
     }
 }
 

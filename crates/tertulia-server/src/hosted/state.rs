@@ -121,7 +121,7 @@ impl State {
         asker.into_iter().chain(watching).any(ReplyTo::can_answer)
     }
 
-    pub(super) fn settle_if_nobody_can(&mut self) {
+    pub(super) fn deny_if_no_client_can_answer(&mut self) {
         if !self.can_ask() {
             self.settle(None, Verdict::No);
         }

@@ -57,6 +57,8 @@ pub struct End<'a> {
     pub session: SessionId,
     pub status: &'static str,
     pub failure: Option<&'a AgentError>,
+    /// Why the message was rejected before a turn began.
+    pub refusal: Option<&'a ErrorBody>,
     /// Name of the participant whose turn it is.
     pub waiting_for: String,
 }
@@ -133,6 +135,8 @@ impl<'a> Output<'a> {
         if let Some(error) = end.failure {
             self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
         }
+        let refusal = end.refusal.cloned().map(CommandError::from);
+        self.refused = refusal.or(self.refused.take());
         if let Some(refused) = &self.refused {
             self.event(&json!({ "type": "error", "kind": "refused", "message": refused.to_string(), "hint": null }));
         }

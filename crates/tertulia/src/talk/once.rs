@@ -92,6 +92,7 @@ pub fn end_of<'a>(outcome: &'a CommandOutcome, session: &LiveSession) -> End<'a>
         session: conversation.writer().id(),
         status: outcome.status.name(),
         failure,
+        refusal: outcome.error.as_ref().filter(|_| outcome.turn.is_none()),
         waiting_for: conversation.waiting_for(),
     }
 }

@@ -242,12 +242,10 @@ impl Lines<'_> {
         for error in refused.into_iter().chain(failure) {
             error.report(self.ui);
         }
-        let notes = match (&outcome.turn, outcome.error) {
+        let notes = match (&outcome.turn, &outcome.error) {
             (Some(turn), _) => turn.notes(self.session.conversation()),
-            (None, Some(error)) => {
-                CommandError::from(error).report(self.ui);
-                return Ok(());
-            }
+            // The error says it.
+            (None, Some(_)) => Vec::new(),
             (None, None) => outcome.notices,
         };
         for note in notes {

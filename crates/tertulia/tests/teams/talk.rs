@@ -362,7 +362,8 @@ fn it_is_known_which_person_speaks() {
     check(&["-c", "[NEXT: ada] hello"], "ann");
     let before = cast.home.all().len();
     let refuse = |args: &[&str], words: &str| {
-        cast.run(args).code(2).notes(words).notes("ann, zoe");
+        let output = cast.run(args).code(2).notes(words).notes("ann, zoe");
+        output.notes("hint: name the speaker with --as NAME");
     };
     refuse(&["[NEXT: ada] hello"], "who is speaking");
     refuse(&["[FROM: ada] [NEXT: ada] hello"], "'ada' is an agent");
