@@ -76,25 +76,39 @@ pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
     ]
 }
 
-/// Sends `session_save` again and again and returns how long each answer took.
-fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
+/// How long an unrelated client waited for its answers, shortest first.
+pub struct Delays {
+    /// Answers from the server's memory: the delay that other clients cause.
+    pub memory: Vec<Duration>,
+    /// Answers for which the server asks the store, which others write to at the same time.
+    pub store: Vec<Duration>,
+}
+
+fn delay(client: &mut Client, request: &str) -> Duration {
+    let begun = Instant::now();
+    let id = client.ask(json!({ "type": request }));
+    loop {
+        let (at, reply) = client.next_within(Duration::from_secs(60)).unwrap();
+        if reply["id"] == id {
+            return at.duration_since(begun);
+        }
+    }
+}
+
+/// Sends `ps` and `session_save` again and again and returns how long each answer took.
+fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Delays> {
     let (mut client, stop) = (server.client().trusting(), stop.clone());
     client.answer(json!({ "type": "session_create" }));
     std::thread::spawn(move || {
-        let mut delays = Vec::new();
+        let (mut memory, mut store) = (Vec::new(), Vec::new());
         while !stop.load(Ordering::Relaxed) {
-            let begun = Instant::now();
-            let id = client.ask(json!({ "type": "session_save" }));
-            loop {
-                let (at, reply) = client.next_within(Duration::from_secs(60)).unwrap();
-                if reply["id"] == id {
-                    delays.push(at.duration_since(begun));
-                    break;
-                }
-            }
+            memory.push(delay(&mut client, "ps"));
+            store.push(delay(&mut client, "session_save"));
             std::thread::sleep(Duration::from_millis(5));
         }
-        delays
+        memory.sort();
+        store.sort();
+        Delays { memory, store }
     })
 }
 
@@ -127,7 +141,7 @@ pub fn gather(server: &Server) -> Crowd {
 
 /// Runs all conversations at once and checks that followers receive every message. Returns the
 /// delays that an unrelated client measured.
-pub fn talk(server: &Server, crowd: &mut Crowd) -> Vec<Duration> {
+pub fn talk(server: &Server, crowd: &mut Crowd) -> Delays {
     let stop = Arc::new(AtomicBool::new(false));
     let probe = probe(server, &stop);
     std::thread::scope(|scope| {
@@ -153,7 +167,5 @@ pub fn talk(server: &Server, crowd: &mut Crowd) -> Vec<Duration> {
         }
     }
     stop.store(true, Ordering::Relaxed);
-    let mut delays = probe.join().unwrap();
-    delays.sort();
-    delays
+    probe.join().unwrap()
 }

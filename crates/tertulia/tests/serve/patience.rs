@@ -41,8 +41,8 @@ fn beside_rude_ones(path: &Path, server: &Server, crowd: &mut Crowd) -> Vec<Dura
     for thread in rude {
         thread.join().unwrap();
     }
-    assert!(delays.len() > 20, "{}", delays.len());
-    delays
+    assert!(delays.store.len() > 20, "{}", delays.store.len());
+    delays.store
 }
 
 /// Starts a listener that reads and never answers. It ends with the test process.
