@@ -227,22 +227,42 @@ const WITHOUT: &[(&str, &[&str])] = &[
         &["ratatui", "crossterm", "clap", "reqwest", "genai"],
     ),
     ("tertulia-tui", &["clap"]),
+    // Only tests compile it: it takes longer than most other dependencies.
+    ("tertulia", &["jsonschema"]),
 ];
+
+/// Returns the crates that a crate depends on, even indirectly, a line each: name, version, and the
+/// features that are on.
+fn dependencies(name: &str) -> String {
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "-e", "normal", "--prefix", "none"])
+        .args(["-f", "{p} {f}", "-p", name])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(tree.stdout).unwrap();
+    assert!(
+        tree.status.success() && listed.starts_with(name),
+        "{listed}"
+    );
+    listed
+}
+
+/// Tests cannot see this in what they compile: a crate that only they use turns the feature on too.
+#[test]
+fn numbers_are_read_exactly() {
+    let listed = dependencies("tertulia");
+    let reader = listed
+        .lines()
+        .find(|line| line.starts_with("serde_json "))
+        .unwrap();
+    assert!(reader.contains("float_roundtrip"), "{reader}");
+}
 
 #[test]
 fn libraries_stay_light() {
     for (name, forbidden) in WITHOUT {
-        let tree = std::process::Command::new(env!("CARGO"))
-            .args(["tree", "--offline", "-e", "normal", "--prefix", "none"])
-            .args(["-p", name])
-            .current_dir(root())
-            .output()
-            .unwrap();
-        let listed = String::from_utf8(tree.stdout).unwrap();
-        assert!(
-            tree.status.success() && listed.starts_with(name),
-            "{listed}"
-        );
+        let listed = dependencies(name);
         for crate_name in listed.lines().filter_map(|line| line.split(' ').next()) {
             assert!(
                 !forbidden.contains(&crate_name),

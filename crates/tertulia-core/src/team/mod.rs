@@ -13,7 +13,10 @@ mod problem;
 mod registry;
 mod rules;
 mod schema;
+mod schema_check;
 mod schema_error;
+mod schema_keywords;
+mod schema_time;
 mod surrogates;
 
 use std::collections::BTreeMap;

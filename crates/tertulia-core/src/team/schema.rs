@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::problem::{Problem, TeamError, in_order};
-use super::schema_error::problems;
+use super::schema_error::problem;
+use super::schema_keywords::Schema;
 use super::surrogates;
 
 /// Kind of document that has a schema.
@@ -189,14 +190,9 @@ impl Form {
         let broken = |reason: String| TeamError::Schema { form: self, reason };
         let schema: Value =
             serde_json::from_str(self.schema()).map_err(|error| broken(error.to_string()))?;
-        let validator = jsonschema::options()
-            .should_validate_formats(true)
-            .build(&schema)
-            .map_err(|error| broken(error.to_string()))?;
-        Ok(validator
-            .iter_errors(document)
-            .flat_map(|error| problems(&schema, &error))
-            .collect())
+        let rules = Schema::parse(&schema).map_err(broken)?;
+        let errors = rules.errors(document);
+        Ok(errors.iter().map(|error| problem(&schema, error)).collect())
     }
 }
 

@@ -1,32 +1,25 @@
-//! Describes schema errors. The validator's own messages would repeat values, which may be secrets.
+//! Describes schema errors. Values are shown by `found`, because they may be secrets.
 
-use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use super::problem::{A_TIME, Problem, below, found};
+use super::schema_check::{Fault, SchemaError};
+use super::schema_keywords::{Limit, Type};
 
 /// Pattern for member names in team files.
 const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]+$";
 
-/// Converts a validation error to one problem, or to one for each unexpected field.
-pub(super) fn problems(schema: &Value, error: &ValidationError<'_>) -> Vec<Problem> {
-    let path = error.instance_path().as_str();
-    match error.kind() {
-        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
-            .iter()
-            .map(|field| unexpected_field(path, field))
-            .collect(),
-        ValidationErrorKind::Required { property } => {
-            let field = property.as_str().unwrap_or_default();
-            let place = error.schema_path().as_str();
-            vec![missing_field(schema, place, path, field)]
-        }
-        kind => vec![Problem {
+/// Converts a schema error to a problem. `schema` is the document with the definitions.
+pub(super) fn problem(schema: &Value, error: &SchemaError<'_>) -> Problem {
+    let path = error.path.as_str();
+    match error.fault {
+        Fault::Unexpected(field) => unexpected_field(path, field),
+        Fault::Missing(field) => missing_field(schema, error.place, path, field),
+        Fault::Beyond(limit) => Problem {
             path: path.to_owned(),
-            found: found(path, error.instance()),
-            expected: expected(kind, error),
-        }],
+            found: found(path, error.value),
+            expected: expected(limit, error.place),
+        },
     }
 }
 
@@ -47,20 +40,19 @@ fn missing_field(schema: &Value, place: &str, path: &str, field: &str) -> Proble
     }
 }
 
-/// Returns the definition of a field that is required at `place`: a sibling, or further up if the
-/// requirement is conditional.
+/// Returns the definition of a field that the schema at `place` requires: its own, or one further up
+/// if the requirement is conditional.
 fn definition<'a>(schema: &'a Value, place: &str, field: &str) -> Option<&'a Value> {
     let mut place = place;
-    while let Some((above, _)) = place.rsplit_once('/') {
-        let here = below(&format!("{above}/properties"), field);
+    loop {
+        let here = below(&format!("{place}/properties"), field);
         match schema.pointer(&here) {
             Some(definition) if definition.is_object() => {
                 return Some(resolved(schema, definition));
             }
-            _ => place = above,
+            _ => place = place.rsplit_once('/')?.0,
         }
     }
-    None
 }
 
 /// Follows a `$ref` within the schema.
@@ -93,36 +85,25 @@ fn wanted(definition: &Value) -> String {
     }
 }
 
-fn expected(kind: &ValidationErrorKind, error: &ValidationError<'_>) -> String {
-    match kind {
-        ValidationErrorKind::Enum { options } => one_of(options),
-        ValidationErrorKind::Constant { expected_value } => expected_value.to_string(),
-        ValidationErrorKind::Type { kind } => match kind {
-            TypeKind::Single(single) => type_name(single.as_str()).to_owned(),
-            TypeKind::Multiple(several) => {
-                alternatives(several.iter().map(|single| single.as_str()))
-            }
-        },
-        ValidationErrorKind::MinItems { limit } => format!("a list of at least {limit} items"),
-        ValidationErrorKind::MinLength { .. } => "a text that is not empty".to_owned(),
-        ValidationErrorKind::Minimum { limit } => format!("at least {limit}"),
-        ValidationErrorKind::Maximum { limit } => format!("at most {limit}"),
-        ValidationErrorKind::Pattern { pattern } if pattern == NAME_PATTERN => {
+fn expected(limit: &Limit<'_>, place: &str) -> String {
+    match limit {
+        Limit::Enum(options) => one_of(options),
+        Limit::Const(value) => value.to_string(),
+        Limit::Type(types) => alternatives(types.iter().copied().map(Type::name)),
+        Limit::MinItems(least) => format!("a list of at least {least} items"),
+        Limit::MinLength(_) => "a text that is not empty".to_owned(),
+        Limit::Minimum(least) => format!("at least {least}"),
+        Limit::Maximum(most) => format!("at most {most}"),
+        Limit::Pattern(pattern) if pattern.as_str() == NAME_PATTERN => {
             "a name of letters, digits, `_` and `-` only".to_owned()
         }
-        ValidationErrorKind::Pattern { pattern } => {
+        Limit::Pattern(pattern) => {
             format!("a text that matches the regular expression {pattern}")
         }
-        ValidationErrorKind::Format { format } if format == "date-time" => A_TIME.to_owned(),
-        ValidationErrorKind::FalseSchema => {
-            "nothing, because the older fields stand beside it".to_owned()
-        }
-        // The schemas use no other keywords; a future one is at least named.
-        other => format!(
-            "what `{}` at {} asks for",
-            other.keyword(),
-            error.schema_path()
-        ),
+        Limit::DateTime => A_TIME.to_owned(),
+        Limit::Never => "nothing, because the older fields stand beside it".to_owned(),
+        // The schemas use it only in conditions.
+        Limit::AnyOf(_) => format!("what `anyOf` at {place}/anyOf asks for"),
     }
 }
 
