@@ -21,10 +21,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Paired,
-    PairedAgent, Relation, Renamed, Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
+    Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Merged, Origin, Paired,
+    PairedAgent, Relation, Renamed, Repaired, Replayed, Seated, Tagged, Tasked, Thought, Touched,
+    Undone,
 };
-pub use imported::Imported;
+pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use message::{
     Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
     Usage, human, plain,

@@ -42,6 +42,38 @@ pub struct Foreign {
     pub source: Imported,
     /// Content that the import changed or could not keep.
     pub changes: Changes,
+    /// How its messages are recognised in an existing log.
+    pub identity: Identity,
+    /// The beginning that it shares with another session of the same program.
+    pub fork: Option<ForeignFork>,
+}
+
+/// How the messages of a session are recognised in an existing log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// By time, speaker and text: the program's files may lack ids or tool calls.
+    #[default]
+    Words,
+    /// By the id of the entry, which is derived from the program's own id of the message.
+    Ids,
+}
+
+/// The beginning that a session shares with another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignFork {
+    /// The other session.
+    pub from: SessionId,
+    /// How the program recorded the beginning.
+    pub beginning: Beginning,
+}
+
+/// How a program recorded the beginning that two sessions share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// This many messages of the session are copies.
+    Copied(usize),
+    /// The session lacks them: they end with the last of these messages that the other one has.
+    Referred(Vec<EntryId>),
 }
 
 /// A message of the session.
@@ -81,6 +113,35 @@ pub enum Meeting {
 }
 
 impl Foreign {
+    /// Returns a chat without messages. `original` is its id in the program.
+    pub fn chat(program: &str, original: &str, created_at: Timestamp) -> Foreign {
+        Foreign {
+            id: Foreign::session_id(program, original),
+            kind: Kind::Chat,
+            title: None,
+            team: None,
+            created_at,
+            said: Vec::new(),
+            task: None,
+            closing: Vec::new(),
+            source: Imported::new(program, original),
+            changes: Changes::default(),
+            identity: Identity::Ids,
+            fork: None,
+        }
+    }
+
+    /// Returns the id of the session that a program's session becomes.
+    pub fn session_id(program: &str, original: &str) -> SessionId {
+        SessionId::new(derived(&["session", program, original]))
+    }
+
+    /// Returns the id of the entry that a program's message becomes. It depends on no session, so
+    /// that copies of a message are recognised.
+    pub fn entry_id(program: &str, message: &str) -> EntryId {
+        EntryId::new(derived(&["message", program, message]))
+    }
+
     /// Returns the first entry for the session `id`.
     pub fn opening(&self, id: SessionId) -> Unsealed {
         let opening = Created {

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Addressee, Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
+use crate::entry::{
+    Addressee, Body, Created, Entry, Head, Kind, Message, Origin, Relation, SpeakerKind, Usage,
+};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
 pub use log::{Damage, Line, Log};
@@ -96,9 +98,16 @@ pub struct SessionMeta {
     /// Session of another program that this one was imported from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// First message of an imported session and its forks: an imported session that begins with the
+    /// same one is a fork, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<EntryId>,
     /// Session that this fork continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The second session of a merge; `parent` is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Parent>,
     /// Whether an answer is due.
     pub status: Status,
     /// Time when the session was moved to the trash.
@@ -138,6 +147,16 @@ pub struct Parent {
     pub seq: Seq,
     /// How the two sessions are related.
     pub relation: Relation,
+}
+
+impl Parent {
+    fn of(origin: &Origin, relation: Relation) -> Parent {
+        Parent {
+            id: origin.id,
+            seq: origin.seq,
+            relation,
+        }
+    }
 }
 
 /// Whether an answer is due.
@@ -213,7 +232,9 @@ impl SessionMeta {
             pair: None,
             compacted: None,
             source: None,
+            first: None,
             parent: None,
+            merged: None,
             status: Status::Paused,
             trashed_at: None,
             changes: Vec::new(),
@@ -236,21 +257,14 @@ impl SessionMeta {
         self.head = entry.head();
         self.bytes += entry.line().len() as u64 + 1;
         match &entry.body {
-            Body::Created(created) => {
-                self.id = created.session;
-                self.kind = created.kind;
-                self.title.clone_from(&created.title);
-                self.titled = created.title.is_some();
-                self.team.clone_from(&created.team);
-                self.project.clone_from(&created.project);
-                self.project_ids.clone_from(&created.project_ids);
-                self.cwd.clone_from(&created.cwd);
-                self.created_at = entry.at;
-                self.updated_at = entry.at;
-                self.pair = (created.kind == Kind::Pair).then(Box::default);
-            }
+            Body::Created(created) => self.create(entry.at, created),
             Body::Forked(_) => self.fork(entry),
-            Body::Message(message) => self.hear(entry.at, message),
+            Body::Message(message) => {
+                if self.messages == 0 && self.source.is_some() {
+                    self.first = Some(entry.id);
+                }
+                self.hear(entry.at, message);
+            }
             Body::Failed(failed) => {
                 self.answered_by = Some(failed.agent.clone());
                 self.status = Status::Paused;
@@ -301,6 +315,13 @@ impl SessionMeta {
             }
             Body::Undone(undone) => self.take_back(undone.change),
             Body::Imported(imported) => self.import(imported),
+            Body::Merged(merged) => {
+                self.parent = Some(Parent::of(&merged.ours, Relation::Merge));
+                self.merged = Some(Parent::of(&merged.theirs, Relation::Merge));
+            }
+            Body::Replayed(replayed) => {
+                self.parent = Some(Parent::of(&replayed.of, Relation::Replay));
+            }
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
@@ -328,16 +349,27 @@ impl SessionMeta {
         };
     }
 
+    fn create(&mut self, at: Timestamp, created: &Created) {
+        self.id = created.session;
+        self.kind = created.kind;
+        self.title.clone_from(&created.title);
+        self.titled = created.title.is_some();
+        self.team.clone_from(&created.team);
+        self.project.clone_from(&created.project);
+        self.project_ids.clone_from(&created.project_ids);
+        self.cwd.clone_from(&created.cwd);
+        self.created_at = at;
+        self.updated_at = at;
+        self.pair = (created.kind == Kind::Pair).then(Box::default);
+    }
+
     fn fork(&mut self, entry: &Entry) {
         let Body::Forked(forked) = &entry.body else {
             return;
         };
         self.id = forked.session;
-        self.parent = Some(Parent {
-            id: forked.from.id,
-            seq: forked.from.seq,
-            relation: forked.relation,
-        });
+        self.parent = Some(Parent::of(&forked.from, forked.relation));
+        self.merged = None;
         if let Some(title) = &forked.title {
             self.title = Some(title.clone());
             self.titled = true;

@@ -15,6 +15,7 @@
 //! |---|---|---|
 //! | [`json`] | yes: the object in all `--json` output | no |
 //! | [`jsonl`](tertulia_core::jsonl) | yes: the log itself, line by line | yes |
+//! | [`claude_code`] | no | yes: session files of Claude Code |
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
@@ -22,7 +23,9 @@
 //!
 //! An imported session is a [`foreign`](tertulia_core::foreign) session before it becomes entries.
 
+pub mod claude_code;
 pub mod claude_master;
+pub mod importer;
 pub mod json;
 pub mod markdown;
 pub mod openagent_terminal;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use tertulia_core::entry::{Imported, Kind, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
 use tertulia_core::entry::{human, plain};
-use tertulia_core::foreign::{Changes, Foreign, Said};
+use tertulia_core::foreign::{Changes, Foreign, Identity, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::redact::redact;
 
@@ -142,6 +142,8 @@ impl SessionFile {
                 ..Imported::new(FORM, &metadata.session_id)
             },
             changes,
+            identity: Identity::Words,
+            fork: None,
         })
     }
 
@@ -252,6 +254,7 @@ impl Kept {
                 output,
                 // The program only estimated tokens, by counting words.
                 estimated: true,
+                ..Usage::default()
             }
         });
         Message {

@@ -307,6 +307,7 @@ impl Remembered {
             tool_calls: Vec::new(),
             tool_call_id: None,
             usage: None,
+            usage_id: None,
             model: None,
             addressees: self
                 .routing

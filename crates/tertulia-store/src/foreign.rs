@@ -1,15 +1,18 @@
 //! Imports conversations of other programs. Messages imported before are recognised, newer ones are
 //! appended, and a conversation that diverged becomes a fork: nothing is overwritten or lost.
 
+mod recorded;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
+use recorded::Trail;
+
 use super::adopt::{append, chunks};
 use super::{Adopted, NewSession, Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
-use tertulia_core::foreign::{Foreign, Meeting};
+use tertulia_core::foreign::{Foreign, Identity, Meeting};
 use tertulia_core::id::{EntryId, SessionId, derived};
 use tertulia_core::query::Lookup;
 use tertulia_core::session::{Log, SessionMeta};
@@ -31,6 +34,10 @@ pub struct Intake<'a> {
     /// In a preview, the logs that earlier conversations would have made: later ones may continue
     /// them.
     imagined: HashMap<SessionId, Vec<Entry>>,
+    /// The same for sessions whose messages have ids.
+    trails: HashMap<SessionId, Trail>,
+    /// Imported sessions by their first message, once it matters.
+    beginnings: Option<HashMap<EntryId, Vec<SessionId>>>,
 }
 
 /// An imported conversation.
@@ -38,14 +45,28 @@ pub struct Intake<'a> {
 pub struct Taken {
     /// Result of the import.
     pub adopted: Adopted,
-    /// Its entries as a session of its own, secrets replaced.
+    /// Its entries as a session of its own, secrets replaced. Empty if its messages have ids.
     pub entries: Vec<Entry>,
+    /// Secrets replaced in entries that were written, by kind.
+    replaced: BTreeMap<String, u32>,
 }
 
 impl Taken {
+    fn known(id: SessionId) -> Taken {
+        Taken::of(Adopted::Known { id }, Vec::new())
+    }
+
+    fn of(adopted: Adopted, entries: Vec<Entry>) -> Taken {
+        Taken {
+            adopted,
+            entries,
+            replaced: BTreeMap::new(),
+        }
+    }
+
     /// Returns how many secrets of each kind were replaced.
     pub fn redacted(&self) -> BTreeMap<String, u32> {
-        let mut counts = BTreeMap::new();
+        let mut counts = self.replaced.clone();
         for (kind, count) in self.entries.iter().flat_map(|entry| &entry.redacted) {
             *counts.entry(kind.clone()).or_insert(0) += count;
         }
@@ -68,6 +89,8 @@ impl Sessions {
             sessions: self,
             doing,
             imagined: HashMap::new(),
+            trails: HashMap::new(),
+            beginnings: None,
         }
     }
 }
@@ -75,6 +98,9 @@ impl Sessions {
 impl Intake<'_> {
     /// Imports a conversation.
     pub async fn take_in(&mut self, talk: &Foreign) -> StoreResult<Taken> {
+        if talk.identity == Identity::Ids {
+            return self.take_in_recorded(talk).await;
+        }
         let said = self.said(talk)?;
         let entries = self.whole(talk, talk.id, &said)?;
         let mut id = talk.id;
@@ -86,7 +112,7 @@ impl Intake<'_> {
                     None => self.create(talk, id, &said).await?,
                     Some(parted) => self.fork(talk, id, parted, &said).await?,
                 };
-                return Ok(Taken { adopted, entries });
+                return Ok(Taken::of(adopted, entries));
             };
             match talk.meet(&log) {
                 Meeting::Known => {
@@ -97,7 +123,7 @@ impl Intake<'_> {
                         }
                         false => Adopted::Known { id },
                     };
-                    return Ok(Taken { adopted, entries });
+                    return Ok(Taken::of(adopted, entries));
                 }
                 Meeting::GoesOn { shared, task } => {
                     let mut new = said[shared..].concat();
@@ -107,7 +133,7 @@ impl Intake<'_> {
                     new.extend(self.tasking(talk, id, task)?);
                     new.extend(self.closings(talk, id)?);
                     let adopted = self.go_on(id, log, new).await?;
-                    return Ok(Taken { adopted, entries });
+                    return Ok(Taken::of(adopted, entries));
                 }
                 Meeting::Parts { shared, at, task } => {
                     parted = at.map(|at| Parted {

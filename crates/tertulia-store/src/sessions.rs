@@ -219,6 +219,7 @@ impl Sessions {
             tool_calls: Vec::new(),
             tool_call_id: None,
             usage: None,
+            usage_id: None,
             model: draft.model,
             addressees: Vec::new(),
             asked: None,

@@ -43,6 +43,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         tool_calls: Vec::new(),
         tool_call_id: None,
         usage: None,
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,

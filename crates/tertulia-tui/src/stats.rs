@@ -52,6 +52,7 @@ impl Amount {
                 input: self.tokens.input.saturating_add(other.tokens.input),
                 output: self.tokens.output.saturating_add(other.tokens.output),
                 estimated: self.tokens.estimated || other.tokens.estimated,
+                ..Usage::default()
             },
         }
     }

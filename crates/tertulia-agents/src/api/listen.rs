@@ -186,6 +186,7 @@ fn usage(end: &StreamEnd) -> Option<Usage> {
         estimated: false,
         input: count(usage.prompt_tokens),
         output: count(usage.completion_tokens),
+        ..Usage::default()
     };
     (used != Usage::default()).then_some(used)
 }
@@ -212,6 +213,7 @@ mod tests {
             estimated: false,
             input: 1,
             output: 64,
+            ..Usage::default()
         });
         for (max_tokens, used, words) in [
             (Some(9), used, "the limit of 9 tokens"),

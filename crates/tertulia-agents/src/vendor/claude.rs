@@ -255,6 +255,7 @@ impl Claude {
                 + number(&result, "/usage/cache_creation_input_tokens")
                 + number(&result, "/usage/cache_read_input_tokens"),
             output: number(&result, "/usage/output_tokens"),
+            ..Usage::default()
         };
         if usage != Usage::default() {
             events.push(AgentEvent::Usage(usage));
@@ -397,6 +398,7 @@ mod tests {
             estimated: false,
             input: 321,
             output: 4,
+            ..Usage::default()
         };
         assert_eq!(events, [text("hi"), AgentEvent::Usage(usage)]);
         assert_eq!(claude.ending(None), Ending::Done);

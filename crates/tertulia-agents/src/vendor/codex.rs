@@ -137,6 +137,7 @@ impl Codex {
             estimated: false,
             input: input.checked_sub(self.spent.input).unwrap_or(input),
             output: output.checked_sub(self.spent.output).unwrap_or(output),
+            ..Usage::default()
         }
     }
 }
@@ -218,12 +219,14 @@ mod tests {
                 estimated: false,
                 input: spent.0,
                 output: spent.1,
+                ..Usage::default()
             });
             let done = json!({"type": "turn.completed", "usage": {"input_tokens": 13311, "output_tokens": 8}});
             let usage = Usage {
                 estimated: false,
                 input: expected.0,
                 output: expected.1,
+                ..Usage::default()
             };
             assert_eq!(codex.event(done), [AgentEvent::Usage(usage)]);
             assert_eq!(codex.ending(None), Ending::Done);

@@ -110,6 +110,7 @@ impl Gemini {
             estimated: false,
             input: number(&result, "/stats/input_tokens"),
             output: number(&result, "/stats/output_tokens"),
+            ..Usage::default()
         };
         self.result = Some(result);
         if usage == Usage::default() {

@@ -162,6 +162,7 @@ mod tests {
             estimated: false,
             input: 22002,
             output: 220,
+            ..Usage::default()
         };
         assert_eq!(opencode.event(step("stop")), [AgentEvent::Usage(usage)]);
         assert_eq!(opencode.ending(None), Ending::Done);

@@ -31,6 +31,7 @@ fn each_provider_is_heard_to_the_last_character() {
             estimated: false,
             input: 11,
             output: 7,
+            ..Usage::default()
         };
         let used = answer
             .events

@@ -53,6 +53,7 @@ async fn the_next_turn_goes_on_with_the_session() {
                 estimated: false,
                 input: 9311,
                 output: 3,
+                ..Usage::default()
             };
             assert!(played.events.contains(&AgentEvent::Usage(usage)));
         }
@@ -95,6 +96,7 @@ async fn a_lost_session_is_made_up_for() {
                 estimated: false,
                 input: 4933,
                 output: 9,
+                ..Usage::default()
             };
             assert!(played.events.contains(&AgentEvent::Usage(usage)));
         }

@@ -115,6 +115,7 @@ pub fn question(native: Option<&str>) -> AgentRequest {
                 estimated: false,
                 input: 4000,
                 output: 5,
+                ..Usage::default()
             },
         }),
         ..AgentRequest::default()

@@ -56,6 +56,10 @@ pub enum Body {
     Repaired(Repaired),
     /// The session was imported from another program.
     Imported(Imported),
+    /// The session continues with the messages of two others.
+    Merged(Merged),
+    /// The human side of another session was played again to an agent.
+    Replayed(Replayed),
     /// A type that this version does not know. The entry keeps its line unchanged.
     #[serde(skip)]
     Unknown(String),
@@ -84,6 +88,8 @@ impl Body {
             "lost" => Body::Lost(serde_json::from_str(line)?),
             "repaired" => Body::Repaired(serde_json::from_str(line)?),
             "imported" => Body::Imported(serde_json::from_str(line)?),
+            "merged" => Body::Merged(serde_json::from_str(line)?),
+            "replayed" => Body::Replayed(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
         })
     }
@@ -110,6 +116,8 @@ impl Body {
             Body::Lost(_) => "lost",
             Body::Repaired(_) => "repaired",
             Body::Imported(_) => "imported",
+            Body::Merged(_) => "merged",
+            Body::Replayed(_) => "replayed",
             Body::Unknown(kind) => kind,
         }
     }
@@ -165,6 +173,8 @@ impl Body {
             | Body::Undone(_)
             | Body::Lost(_)
             | Body::Repaired(_)
+            | Body::Merged(_)
+            | Body::Replayed(_)
             | Body::Unknown(_) => {}
         }
     }
@@ -516,4 +526,26 @@ pub struct Repaired {
     /// Sequence numbers of entries that are readable but do not match their hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<Seq>,
+}
+
+/// The sessions that a merge joins. The merged session contains their common beginning, this entry,
+/// and the messages that only one of them has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merged {
+    /// End of the first session when it was merged.
+    pub ours: Origin,
+    /// End of the second session when it was merged.
+    pub theirs: Origin,
+}
+
+/// The session that a replay plays again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// End of the replayed session.
+    pub of: Origin,
+    /// Agent that answers this time.
+    pub agent: String,
+    /// Model that answers this time, if one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }

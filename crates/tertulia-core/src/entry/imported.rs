@@ -28,12 +28,37 @@ pub struct Imported {
     /// The recorded working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Git branch of the working directory, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The program's session that this one was started from, if recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ImportedParent>,
     /// Tags that the program gave the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Total number of worker calls that the program allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rounds: Option<Budget>,
+}
+
+/// Another session of the same program that a session was started from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedParent {
+    /// Id of that session in the program.
+    pub original: String,
+    /// How the two are related.
+    pub relation: ImportedRelation,
+}
+
+/// Relation of an imported session to the one that it was started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportedRelation {
+    /// It continues a copy of the other session's beginning.
+    Fork,
+    /// An agent of the other session delegated a task to it.
+    Subagent,
 }
 
 impl Imported {
@@ -47,6 +72,8 @@ impl Imported {
             spoken_at: None,
             project: None,
             cwd: None,
+            branch: None,
+            parent: None,
             tags: Vec::new(),
             max_rounds: None,
         }

@@ -24,6 +24,10 @@ pub struct Message {
     /// Tokens used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Identity of the usage, where the entry's own id does not tell copies apart: an imported or
+    /// merged message has the identity of the original, so that its tokens count once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_id: Option<String>,
     /// Model that wrote the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -52,6 +56,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         tool_calls: Vec::new(),
         tool_call_id: None,
         usage: None,
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,
@@ -285,13 +290,27 @@ pub struct ToolCall {
 /// Token usage of one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Input tokens.
+    /// Input tokens, including those read from and written to the provider's cache.
     pub input: u64,
-    /// Output tokens.
+    /// Output tokens, including reasoning.
     pub output: u64,
+    /// Input tokens that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Input tokens that the provider wrote to its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_written: u64,
     /// True if the counts are estimated because the agent did not report usage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -300,6 +319,8 @@ impl Usage {
         Usage {
             input,
             output,
+            cache_read: 0,
+            cache_written: 0,
             estimated: false,
         }
     }
@@ -307,8 +328,10 @@ impl Usage {
     /// Returns the sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
-            input: self.input + other.input,
-            output: self.output + other.output,
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_written: self.cache_written.saturating_add(other.cache_written),
             estimated: self.estimated || other.estimated,
         }
     }

@@ -24,6 +24,7 @@ fn said(content: &str) -> Body {
         tool_calls: vec![],
         tool_call_id: None,
         usage: None,
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,
@@ -200,7 +201,8 @@ fn bodies() -> impl Strategy<Value = Body> {
             usage: Some(Usage {
                 input: upto,
                 output: 1,
-                estimated: true
+                estimated: true,
+                ..Usage::default()
             }),
             thread: (upto % 2 == 0).then(|| "worker".to_owned()),
         })),

@@ -22,6 +22,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             tool_calls: Vec::new(),
             tool_call_id: None,
             usage: None,
+            usage_id: None,
             model: None,
             addressees: Vec::new(),
             asked: None,
@@ -41,6 +42,8 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
         closing: Vec::new(),
         source: Imported::new("agent-chatter", "session-1"),
         changes: Changes::default(),
+        identity: Identity::Words,
+        fork: None,
     }
 }
 

@@ -64,6 +64,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         tool_calls: vec![],
         tool_call_id: None,
         usage: (kind == SpeakerKind::Ai).then_some(Usage::told(3, 4)),
+        usage_id: None,
         model: (kind == SpeakerKind::Ai).then(|| "m1".to_owned()),
         addressees: Vec::new(),
         asked: None,

@@ -372,6 +372,7 @@ impl Asking<'_> {
             input: asked.iter().map(tokens_of).sum(),
             output: tokens::count(&said),
             estimated: true,
+            ..Usage::default()
         });
         let Ok(usage) = counted.await else { return };
         let event = AgentEvent::Usage(usage);

@@ -1,7 +1,9 @@
 //! Entries and tool calls on one line.
 
 use serde_json::Value;
-use tertulia_core::entry::{Body, Entry, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome};
+use tertulia_core::entry::{
+    Body, Entry, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
+};
 use tertulia_core::session::{Damage, SessionMeta};
 
 use super::{fit, harmless};
@@ -47,28 +49,7 @@ pub fn entry_line(entry: &Entry) -> String {
             forked.from.id.short(),
             forked.from.seq
         ),
-        Body::Message(message) => {
-            let mark = match message.tool_outcome() {
-                Some(ToolOutcome::Denied) => " (denied)",
-                Some(ToolOutcome::Failed) => " (failed)",
-                _ if message.interrupted => " (interrupted)",
-                _ => "",
-            };
-            let calls: String = message
-                .tool_calls
-                .iter()
-                .map(|call| format!(" → {}", call_line(call)))
-                .collect();
-            let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
-            let to = message.thread.as_ref().filter(|_| handed_on);
-            let to = to.map(|thread| format!(" to the {thread}"));
-            format!(
-                "{}{}{mark}: {}{calls}",
-                message.speaker.display_name,
-                to.unwrap_or_default(),
-                message.content
-            )
-        }
+        Body::Message(message) => message_line(message),
         Body::Renamed(renamed) => format!("title: {}", renamed.title),
         Body::Tagged(tagged) => {
             let added = tagged.add.iter().map(|tag| format!("+{tag}"));
@@ -110,9 +91,53 @@ pub fn entry_line(entry: &Entry) -> String {
             "imported from {}, session {}",
             imported.program, imported.original
         ),
+        Body::Merged(_) | Body::Replayed(_) => origin_line(&entry.body),
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)
+}
+
+fn message_line(message: &Message) -> String {
+    let mark = match message.tool_outcome() {
+        Some(ToolOutcome::Denied) => " (denied)",
+        Some(ToolOutcome::Failed) => " (failed)",
+        _ if message.interrupted => " (interrupted)",
+        _ => "",
+    };
+    let calls: String = message
+        .tool_calls
+        .iter()
+        .map(|call| format!(" → {}", call_line(call)))
+        .collect();
+    let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
+    let to = message.thread.as_ref().filter(|_| handed_on);
+    let to = to.map(|thread| format!(" to the {thread}"));
+    format!(
+        "{}{}{mark}: {}{calls}",
+        message.speaker.display_name,
+        to.unwrap_or_default(),
+        message.content
+    )
+}
+
+/// Describes where the messages of a merged or replayed session come from.
+fn origin_line(body: &Body) -> String {
+    match body {
+        Body::Merged(merged) => format!(
+            "merge of {} at entry {} and {} at entry {}",
+            merged.ours.id.short(),
+            merged.ours.seq,
+            merged.theirs.id.short(),
+            merged.theirs.seq
+        ),
+        Body::Replayed(replayed) => {
+            let model = replayed.model.as_ref();
+            let model = model.map(|model| format!(" ({model})")).unwrap_or_default();
+            let of = replayed.of.id.short();
+            format!("replay of {of} with {}{model}", replayed.agent)
+        }
+        body => body.kind().to_owned(),
+    }
 }
 
 /// Returns the kind of an entry for people. Scripts read `type` of `show --json`.

@@ -9,7 +9,7 @@ use tertulia_core::entry::{
     ToolCall,
 };
 use tertulia_core::entry::{human, plain};
-use tertulia_core::foreign::{Changes, Foreign, Said};
+use tertulia_core::foreign::{Changes, Foreign, Identity, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::pair::instructions::INSTRUCTOR;
 use tertulia_core::pair::speakers::speaker;
@@ -71,6 +71,8 @@ impl Kept {
                 ..Imported::new(FORM, &self.session)
             },
             changes,
+            identity: Identity::Words,
+            fork: None,
         }
     }
 

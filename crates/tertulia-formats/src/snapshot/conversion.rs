@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Remembered, Snapshot};
 use tertulia_core::entry::{Imported, Kind};
-use tertulia_core::foreign::{Changes, Foreign, Said};
+use tertulia_core::foreign::{Changes, Foreign, Identity, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::redact::redact;
 
@@ -50,6 +50,8 @@ impl Snapshot {
                 ..Imported::new(FORM, &self.session)
             },
             changes,
+            identity: Identity::Words,
+            fork: None,
         }
     }
 

@@ -42,6 +42,7 @@ fn message() -> Message {
         tool_calls: vec![call()],
         tool_call_id: None,
         usage: Some(Usage::told(1, 2)),
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,

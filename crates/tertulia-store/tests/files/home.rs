@@ -49,6 +49,7 @@ pub(crate) fn said(content: &str) -> Unsealed {
         tool_calls: Vec::new(),
         tool_call_id: None,
         usage: None,
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,

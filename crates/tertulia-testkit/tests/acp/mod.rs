@@ -25,7 +25,8 @@ async fn two_turns_are_one_process_and_one_session() {
     assert!(first.events.contains(&AgentEvent::Usage(Usage {
         estimated: false,
         input: 4,
-        output: 3
+        output: 3,
+        ..Usage::default()
     })));
     let id = first.session().unwrap().to_owned();
 

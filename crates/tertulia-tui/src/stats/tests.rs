@@ -11,6 +11,7 @@ fn amount(messages: u64, tokens: u64) -> Amount {
             input: tokens,
             output: tokens / 10,
             estimated: true,
+            ..Usage::default()
         },
     }
 }

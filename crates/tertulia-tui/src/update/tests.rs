@@ -132,6 +132,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
     Message {
         model: usage.map(|_| "demo-1".to_owned()),
         usage,
+        usage_id: None,
         speaker,
         role,
         content: content.to_owned(),

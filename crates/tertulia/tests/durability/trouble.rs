@@ -218,6 +218,7 @@ fn message(content: String) -> Body {
         tool_calls: Vec::new(),
         tool_call_id: None,
         usage: None,
+        usage_id: None,
         model: None,
         addressees: Vec::new(),
         asked: None,

@@ -100,7 +100,8 @@ fn claude_fills_in_its_call_before_it_counts() {
         Some(Usage {
             estimated: false,
             input: 7781,
-            output: 16
+            output: 16,
+            ..Usage::default()
         })
     );
     assert_eq!(ended, Ok(Outcome::Done));
@@ -120,7 +121,8 @@ fn codex_shows_its_terminal() {
         Some(Usage {
             estimated: false,
             input: 15204,
-            output: 53
+            output: 53,
+            ..Usage::default()
         })
     );
     assert_eq!(ended, Ok(Outcome::Done));
@@ -145,7 +147,8 @@ fn gemini_announces_a_call_by_asking_for_it() {
         Some(Usage {
             estimated: false,
             input: 18528,
-            output: 37
+            output: 37,
+            ..Usage::default()
         })
     );
     assert_eq!(ended, Ok(Outcome::Done));
@@ -164,7 +167,8 @@ fn opencode_tells_the_whole_call_when_it_runs() {
         Some(Usage {
             estimated: false,
             input: 2404,
-            output: 3
+            output: 3,
+            ..Usage::default()
         })
     );
     assert_eq!(ended, Ok(Outcome::Done));
@@ -240,7 +244,8 @@ fn a_cache_that_is_counted_apart_was_read_too() {
         Some(Usage {
             estimated: false,
             input: 111,
-            output: 5
+            output: 5,
+            ..Usage::default()
         })
     );
     assert_eq!(
@@ -248,7 +253,8 @@ fn a_cache_that_is_counted_apart_was_read_too() {
         Some(Usage {
             estimated: false,
             input: 10,
-            output: 5
+            output: 5,
+            ..Usage::default()
         })
     );
     assert_eq!(usage(&json!({ "usage": null })), None);

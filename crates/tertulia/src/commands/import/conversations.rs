@@ -1,5 +1,6 @@
 //! Imports sessions of other programs: reads a file and describes the outcome.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use tertulia_formats::claude_master::Kept;
 use tertulia_formats::openagent_terminal::SessionFile;
 use tertulia_store::Taken;
 
-use super::From;
+use super::kind::SourceKind;
 use super::outcome::{Outcome, words};
 use super::sources::Source;
 use crate::env;
@@ -26,9 +27,9 @@ pub struct Conversation {
 
 impl Conversation {
     /// Reads a file of claude-master or openagent-terminal.
-    pub fn read(kind: From, source: &Source, content: &[u8]) -> CommandResult<Conversation> {
+    pub fn read(kind: SourceKind, source: &Source, content: &[u8]) -> CommandResult<Conversation> {
         match kind {
-            From::OpenagentTerminal => session_file(content),
+            SourceKind::OpenagentTerminal => session_file(content),
             _ => instructor_and_worker(content),
         }
         .map_err(|reason| {
@@ -45,6 +46,7 @@ impl Conversation {
         let adopted = taken.adopted;
         Outcome::of(&source.path, adopted, words(adopted, dry_run, &summary)).with_report(
             taken,
+            &self.talk.source,
             &self.kept,
             &self.talk.changes.changed(),
             &self.talk.changes.lost(),
@@ -72,11 +74,28 @@ fn session_file(content: &[u8]) -> Result<Conversation, String> {
     })
 }
 
-/// Sets the project from the working directory that the session recorded.
-fn in_its_project(mut talk: Foreign) -> Foreign {
-    let home = env::path("HOME");
-    let project =
-        |folder: &str| Project::of(Path::new(folder), home.as_deref(), &Folders::default()).id;
-    talk.source.project = talk.source.cwd.as_deref().map(project);
-    talk
+fn in_its_project(talk: Foreign) -> Foreign {
+    RecordedProjects::default().assign(talk)
+}
+
+/// Finds the projects of recorded working directories.
+#[derive(Default)]
+pub struct RecordedProjects(HashMap<String, String>);
+
+impl RecordedProjects {
+    /// Sets the project from the working directory that the session recorded.
+    pub fn assign(&mut self, mut talk: Foreign) -> Foreign {
+        talk.source.project = talk.source.cwd.as_deref().map(|folder| self.of(folder));
+        talk
+    }
+
+    fn of(&mut self, folder: &str) -> String {
+        if let Some(project) = self.0.get(folder) {
+            return project.clone();
+        }
+        let home = env::path("HOME");
+        let project = Project::of(Path::new(folder), home.as_deref(), &Folders::default()).id;
+        self.0.insert(folder.to_owned(), project.clone());
+        project
+    }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tertulia_core::entry::Body;
+use tertulia_core::entry::Imported;
+use tertulia_core::id::SessionId;
 use tertulia_core::jsonl::SecretCounts;
 use tertulia_store::{Adopted, Taken};
 
@@ -18,6 +19,8 @@ pub struct Outcome {
     pub details: Vec<String>,
     /// The same for `--json`.
     pub object: Value,
+    /// True for a session in a whole history of which nothing is new.
+    quiet: bool,
 }
 
 impl Outcome {
@@ -39,7 +42,35 @@ impl Outcome {
             words,
             details: Vec::new(),
             object,
+            quiet: false,
         }
+    }
+
+    /// Builds the outcome of an earlier save of a session that was imported from a later one.
+    pub fn earlier(path: &Path, session: SessionId) -> Outcome {
+        let object = json!({
+            "path": path.display().to_string(),
+            "result": "earlier",
+            "session": session,
+            "entries": 0,
+        });
+        Outcome {
+            words: "an earlier save of a session that was imported further".to_owned(),
+            details: Vec::new(),
+            object,
+            quiet: false,
+        }
+    }
+
+    /// Returns true if only the number of such outcomes is of interest.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Counts the outcome with the others of a history if nothing is new.
+    pub fn in_history(mut self) -> Outcome {
+        self.quiet = self.object["result"] == "known";
+        self
     }
 
     /// Adds the secrets found in a log, and whether they were redacted or kept.
@@ -69,6 +100,7 @@ impl Outcome {
     pub fn with_report(
         mut self,
         taken: &Taken,
+        source: &Imported,
         kept: &Value,
         changed: &[String],
         lost: &[String],
@@ -84,12 +116,8 @@ impl Outcome {
             }
             self.details.extend(lost);
         }
-        let source = taken.entries.iter().find_map(|entry| match &entry.body {
-            Body::Imported(source) => Some(source),
-            _ => None,
-        });
-        self.object["original"] = json!(source.map(|source| &source.original));
-        self.object["project"] = json!(source.and_then(|source| source.project.as_ref()));
+        self.object["original"] = json!(source.original);
+        self.object["project"] = json!(source.project);
         self.object["kept"] = kept.clone();
         self.object["changed"] = json!(changed);
         self.object["lost"] = json!(lost);

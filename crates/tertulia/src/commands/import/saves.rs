@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use serde_json::json;
+use tertulia_core::entry::Imported;
 use tertulia_core::id::SessionId;
 use tertulia_formats::snapshot::{Account, Reading, Snapshot};
 use tertulia_store::{Intake, Taken};
@@ -82,25 +83,15 @@ impl Saves<'_> {
         if let Some(newest) = &self.newest
             && reading.snapshot.is_beginning_of(&newest.snapshot)
         {
-            let object = json!({
-                "path": source.path.display().to_string(),
-                "result": "earlier",
-                "session": newest.id,
-                "entries": 0,
-            });
             return Ok(Became::Earlier(
                 newest.at,
-                Outcome {
-                    words: "an earlier save of a session that was imported further".to_owned(),
-                    details: Vec::new(),
-                    object,
-                },
+                Outcome::earlier(&source.path, newest.id),
             ));
         }
         let talk = reading.snapshot.talk();
         let taken = self.workspace.wait(self.intake.take_in(&talk))?;
         let account = Account::of(&reading, &taken.entries, &talk.changes);
-        let outcome = outcome(source, &taken, &account, self.dry_run);
+        let outcome = outcome(source, &taken, &talk.source, &account, self.dry_run);
         let is_next = |newest: &Newest| {
             (newest.snapshot.session_id(), &newest.snapshot.team) != (save.id, &save.team)
         };
@@ -123,7 +114,13 @@ pub fn read(content: &[u8], source: &Source) -> CommandResult<Reading> {
     Ok(Snapshot::read_closely(text, &origin)?)
 }
 
-fn outcome(source: &Source, taken: &Taken, account: &Account, dry_run: bool) -> Outcome {
+fn outcome(
+    source: &Source,
+    taken: &Taken,
+    origin: &Imported,
+    account: &Account,
+    dry_run: bool,
+) -> Outcome {
     let task = if account.task { " and the task" } else { "" };
     let plural = if account.messages == 1 { "" } else { "s" };
     let kept = format!("{} message{plural}{task}", account.messages);
@@ -131,6 +128,7 @@ fn outcome(source: &Source, taken: &Taken, account: &Account, dry_run: bool) -> 
     let kept = json!({ "messages": account.messages, "task": account.task });
     Outcome::of(&source.path, taken.adopted, words).with_report(
         taken,
+        origin,
         &kept,
         &account.changed,
         &account.lost,

@@ -10,10 +10,11 @@ use rustix::fs::OFlags;
 use serde::de::IgnoredAny;
 use tertulia_core::jsonl;
 use tertulia_core::session::SESSION_LIMIT;
+use tertulia_formats::importer::{IMPORTERS, Importer, Input};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_formats::{claude_master, openagent_terminal};
 
-use super::From;
+use super::kind::SourceKind;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
 /// A file that may contain a session.
@@ -31,7 +32,7 @@ pub struct Source {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
     /// A session of this kind.
-    Session(From),
+    Session(SourceKind),
     /// An index, which lists the ids of the session files beside it.
     Index(Vec<String>),
     /// Not a session, with the reason.
@@ -46,6 +47,54 @@ impl Source {
             content: None,
             in_folder: false,
         }
+    }
+
+    /// Returns the file for importers that read it piece by piece.
+    pub fn input(&self) -> Input<'_> {
+        Input {
+            path: &self.path,
+            content: self.content.as_deref(),
+        }
+    }
+
+    /// Returns the importer of the program that `said` names, or that wrote the file.
+    pub fn importer(
+        &self,
+        said: Option<SourceKind>,
+    ) -> CommandResult<Option<&'static dyn Importer>> {
+        let is_file = self.content.is_some() || self.path.is_file();
+        match said {
+            Some(SourceKind::Program(importer)) if !self.in_folder && is_file => {
+                return Ok(Some(importer));
+            }
+            Some(SourceKind::Program(_)) | None if is_file => {}
+            _ => return Ok(None),
+        }
+        let found = self.recognised()?;
+        Ok(found.filter(|found| said.is_none_or(|said| said == SourceKind::Program(*found))))
+    }
+
+    /// Returns the first time in a file of another program, as it is written there.
+    fn begun(&self) -> Option<String> {
+        const FIELD: &[u8] = b"\"timestamp\":\"";
+        let beginning = self.input().beginning().ok()?;
+        let mut all = IMPORTERS.iter();
+        all.find(|importer| importer.recognises(&self.path, &beginning))?;
+        let place = beginning
+            .windows(FIELD.len())
+            .position(|part| part == FIELD)?;
+        let time = &beginning[place + FIELD.len()..];
+        let time = time.split(|byte| *byte == b'"').next()?;
+        String::from_utf8(time.to_vec()).ok()
+    }
+
+    fn recognised(&self) -> CommandResult<Option<&'static dyn Importer>> {
+        let beginning = self
+            .input()
+            .beginning()
+            .map_err(|error| unreadable(&self.path, error))?;
+        let mut all = IMPORTERS.iter().copied();
+        Ok(all.find(|importer| importer.recognises(&self.path, &beginning)))
     }
 
     /// Reads the content. Fails if it is larger than a session may be.
@@ -73,7 +122,7 @@ impl Source {
     }
 
     /// Returns the kind given with `--from`, or detects it from the content.
-    pub fn look(&self, content: &[u8], said: Option<From>) -> CommandResult<Look> {
+    pub fn look(&self, content: &[u8], said: Option<SourceKind>) -> CommandResult<Look> {
         if content.trim_ascii().is_empty() {
             return self.other("it is empty");
         }
@@ -87,7 +136,7 @@ impl Source {
                 Some(Look::Session(found)) if found != said => {
                     return self.other("it is of another kind than --from says");
                 }
-                Some(Look::Index(_)) if said != From::OpenagentTerminal => {
+                Some(Look::Index(_)) if said != SourceKind::OpenagentTerminal => {
                     return self.other("it is of another kind than --from says");
                 }
                 Some(found) => return Ok(found),
@@ -101,7 +150,7 @@ impl Source {
         }
         // For invalid JSON, the parser's error says more than "not a session of a known kind".
         if is_named(&self.path, "json") && !is_json(content) {
-            return Ok(Look::Session(said.unwrap_or(From::AgentChatter)));
+            return Ok(Look::Session(said.unwrap_or(SourceKind::AgentChatter)));
         }
         self.other("it is not a session of a known kind")
     }
@@ -117,22 +166,22 @@ impl Source {
 
 /// Returns a hint that lists what can be imported.
 pub fn supported() -> String {
-    format!("supported: sessions of {}", From::names().join(", "))
+    format!("supported: sessions of {}", SourceKind::names().join(", "))
 }
 
 /// Detects the format from the content.
 fn found(content: &[u8]) -> Option<Look> {
     if claude_master::is_one(content) {
-        return Some(Look::Session(From::ClaudeMaster));
+        return Some(Look::Session(SourceKind::ClaudeMaster));
     }
     if jsonl::is_ours(content) {
-        return Some(Look::Session(From::Tertulia));
+        return Some(Look::Session(SourceKind::Tertulia));
     }
     if Snapshot::is_one(content) {
-        return Some(Look::Session(From::AgentChatter));
+        return Some(Look::Session(SourceKind::AgentChatter));
     }
     if openagent_terminal::is_one(content) {
-        return Some(Look::Session(From::OpenagentTerminal));
+        return Some(Look::Session(SourceKind::OpenagentTerminal));
     }
     openagent_terminal::listed(content).map(Look::Index)
 }
@@ -147,8 +196,8 @@ fn is_json(content: &[u8]) -> bool {
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
-/// Returns all files named, and all `*.json` and `*.jsonl` files below the folders named, sorted by
-/// path within each folder.
+/// Returns all files named, and all candidates below the folders named, sorted by path within each
+/// folder.
 pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
@@ -159,7 +208,10 @@ pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
                 ..Source::named(path.clone())
             });
         } else if path.is_dir() {
+            let first = sources.len();
             below(path, &mut sources);
+            // Forks come after their origins, wherever they are in the folder.
+            sources[first..].sort_by_cached_key(Source::begun);
         } else {
             sources.push(Source::named(path.clone()));
         }
@@ -181,7 +233,11 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        let is_candidate = is_named(&path, "json") || is_named(&path, "jsonl");
+        let is_candidate = is_named(&path, "json")
+            || is_named(&path, "jsonl")
+            || IMPORTERS
+                .iter()
+                .any(|importer| importer.is_candidate(&path));
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             below(&path, sources);
         } else if is_candidate && path.is_file() {

@@ -1,0 +1,405 @@
+//! Imports sessions whose messages are recognised by their ids. Neither the log nor the import is
+//! held in memory a second time: entries are sealed and written in chunks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{Doing, Intake, Taken, origin};
+use crate::{Adopted, NewSession, StoreError, StoreResult};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::foreign::{Beginning, Foreign};
+use tertulia_core::id::{EntryId, Seq, SessionId, derived};
+use tertulia_core::query::{Filter, Lookup, Page, Trash};
+use tertulia_core::session::Log;
+
+/// Number of entries to read at once.
+const PAGE: usize = 1_000;
+/// Number of entries after which a chunk is written.
+const CHUNK: usize = 500;
+/// Number of bytes after which a chunk is written.
+const CHUNK_BYTES: usize = 4_000_000;
+
+/// The messages of a log: ids, and where each ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trail {
+    messages: Vec<(EntryId, Head)>,
+    end: Head,
+}
+
+impl Trail {
+    fn read(&mut self, log: &Log) {
+        for entry in &log.entries {
+            match &entry.body {
+                Body::Message(_) => self.messages.push((entry.id, entry.head())),
+                // Thinking belongs to the message before it.
+                Body::Thought(_) => {
+                    if let Some((_, head)) = self.messages.last_mut() {
+                        *head = entry.head();
+                    }
+                }
+                _ => {}
+            }
+            self.end = entry.head();
+        }
+    }
+
+    /// Returns how many messages after the first `skipped` are those at the beginning of `talk`.
+    fn shared(&self, talk: &Foreign, skipped: usize) -> usize {
+        let both = self.messages.iter().skip(skipped).zip(&talk.said);
+        both.take_while(|((id, _), said)| *id == said.id).count()
+    }
+
+    /// Returns the number of messages before the first one of `talk`, which does not repeat them.
+    fn before(&self, talk: &Foreign) -> usize {
+        let refers = talk
+            .fork
+            .as_ref()
+            .is_some_and(|fork| matches!(fork.beginning, Beginning::Referred(_)));
+        let Some(first) = talk.said.first().filter(|_| refers) else {
+            return 0;
+        };
+        let place = self.messages.iter().position(|(id, _)| *id == first.id);
+        place.unwrap_or(self.messages.len())
+    }
+
+    fn fork(&self, id: SessionId, inherited: usize, shared: usize) -> Option<Branch> {
+        self.after(inherited).map(|head| Branch {
+            from: origin(id, head),
+            inherited,
+            shared,
+            relation: Relation::Fork,
+        })
+    }
+
+    /// Returns where the first `count` messages end.
+    fn after(&self, count: usize) -> Option<Head> {
+        Some(self.messages.get(count.checked_sub(1)?)?.1)
+    }
+}
+
+/// Where a session branches off another.
+struct Branch {
+    from: Origin,
+    /// Number of messages of the other session that it continues.
+    inherited: usize,
+    /// Number of its recorded messages among them.
+    shared: usize,
+    relation: Relation,
+}
+
+impl Intake<'_> {
+    /// Imports a session whose messages have ids.
+    pub(super) async fn take_in_recorded(&mut self, talk: &Foreign) -> StoreResult<Taken> {
+        let mut id = talk.id;
+        let mut diverged = None;
+        // Each iteration shares more messages with the session than the previous one.
+        for _ in 0..=talk.said.len() + 1 {
+            let Some(trail) = self.trail(id).await? else {
+                let branch = match diverged {
+                    None => self.fork_in_source(talk).await?,
+                    diverged => diverged,
+                };
+                return self.write_new(talk, id, branch).await;
+            };
+            let before = trail.before(talk);
+            let shared = trail.shared(talk, before);
+            if shared == talk.said.len() {
+                return Ok(Taken::known(id));
+            }
+            if before + shared == trail.messages.len() {
+                return self.write_more(talk, id, trail, shared).await;
+            }
+            diverged = trail.after(before + shared).map(|head| Branch {
+                from: origin(id, head),
+                inherited: before + shared,
+                shared,
+                relation: Relation::Conflict,
+            });
+            id = talk.apart(shared);
+        }
+        Err(StoreError::Exists(id))
+    }
+
+    /// Returns where the session left another one in the program, if that one is in the store.
+    async fn fork_in_source(&mut self, talk: &Foreign) -> StoreResult<Option<Branch>> {
+        let Some(fork) = talk.fork.as_ref().filter(|fork| fork.from != talk.id) else {
+            return self.longest_copy(talk).await;
+        };
+        let trail = self.trail(fork.from).await?.unwrap_or_default();
+        let (inherited, shared) = match &fork.beginning {
+            Beginning::Copied(count) => {
+                let shared = trail.shared(talk, 0).min(*count);
+                (shared, shared)
+            }
+            Beginning::Referred(last) => {
+                let last: HashSet<&EntryId> = last.iter().collect();
+                let place = trail.messages.iter().rposition(|(id, _)| last.contains(id));
+                (place.map_or(0, |place| place + 1), 0)
+            }
+        };
+        Ok(trail.fork(fork.from, inherited, shared))
+    }
+
+    /// Returns where the session leaves the one with which it shares most. Some programs copy the
+    /// beginning of a fork and do not name its origin.
+    async fn longest_copy(&mut self, talk: &Foreign) -> StoreResult<Option<Branch>> {
+        let Some(first) = talk.said.first() else {
+            return Ok(None);
+        };
+        let mut longest: Option<Branch> = None;
+        for id in self.beginning_with(first.id).await? {
+            let trail = self.trail(id).await?.unwrap_or_default();
+            let shared = trail.shared(talk, 0);
+            if longest.as_ref().is_none_or(|branch| branch.shared < shared) {
+                longest = trail.fork(id, shared, shared);
+            }
+        }
+        Ok(longest)
+    }
+
+    /// Returns the sessions whose first message is `first`.
+    async fn beginning_with(&mut self, first: EntryId) -> StoreResult<Vec<SessionId>> {
+        let beginnings = match self.beginnings.take() {
+            Some(beginnings) => beginnings,
+            None => self.all_beginnings().await?,
+        };
+        let found = beginnings.get(&first).cloned().unwrap_or_default();
+        self.beginnings = Some(beginnings);
+        Ok(found)
+    }
+
+    async fn all_beginnings(&self) -> StoreResult<HashMap<EntryId, Vec<SessionId>>> {
+        let everything = Filter {
+            trash: Trash::With,
+            ..Filter::default()
+        };
+        let page = Page::first(usize::MAX);
+        let mut beginnings: HashMap<EntryId, Vec<SessionId>> = HashMap::new();
+        for row in self.sessions.store().list(&everything, &page).await?.rows {
+            if let Some(first) = row.meta.first {
+                beginnings.entry(first).or_default().push(row.meta.id);
+            }
+        }
+        Ok(beginnings)
+    }
+
+    async fn trail(&self, id: SessionId) -> StoreResult<Option<Trail>> {
+        if let Some(trail) = self.trails.get(&id) {
+            return Ok(Some(trail.clone()));
+        }
+        let known = self.sessions.store().find(&Lookup::Id(id), 1).await?;
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let (mut trail, mut after, mut before) = (Trail::default(), Seq::START, Some(Head::START));
+        while let Some((log, last)) = self.sessions.load_next(id, after, before, PAGE).await? {
+            before = log.entries.last().map(Entry::head);
+            after = last;
+            trail.read(&log);
+        }
+        Ok(Some(trail))
+    }
+
+    async fn write_new(
+        &mut self,
+        talk: &Foreign,
+        id: SessionId,
+        branch: Option<Branch>,
+    ) -> StoreResult<Taken> {
+        let (opening, head, shared) = match &branch {
+            None => (talk.opening(id), Head::START, 0),
+            Some(branch) => {
+                let (from, shared) = (&branch.from, branch.shared);
+                let head = Head {
+                    seq: from.seq,
+                    hash: from.hash,
+                };
+                (fork_opening(talk, id, branch), head, shared)
+            }
+        };
+        let trail = match &branch {
+            None => Trail::default(),
+            Some(branch) => {
+                let mut trail = self.trail(branch.from.id).await?.unwrap_or_default();
+                trail.messages.truncate(branch.inherited);
+                trail
+            }
+        };
+        let mut writer = Writer {
+            base: branch.as_ref().map(|branch| branch.from.clone()),
+            is_new: true,
+            ..Writer::new(self, id, head, trail)
+        };
+        writer.push(vec![opening]).await?;
+        // A session that diverged here is not the imported session itself.
+        let is_itself = branch
+            .as_ref()
+            .is_none_or(|branch| branch.relation == Relation::Fork);
+        if is_itself {
+            writer.push(vec![talk.importing(id)]).await?;
+        }
+        let written = writer.write_messages(talk, shared).await?;
+        if let (Some(first), Some(beginnings)) = (talk.said.first(), &mut self.beginnings) {
+            beginnings.entry(first.id).or_default().push(id);
+        }
+        let adopted = match branch {
+            None => Adopted::Created {
+                id,
+                entries: written.entries,
+            },
+            Some(branch) => Adopted::Forked {
+                id,
+                from: branch.from.id,
+                entries: written.entries - 1,
+            },
+        };
+        Ok(written.taken(adopted))
+    }
+
+    async fn write_more(
+        &mut self,
+        talk: &Foreign,
+        id: SessionId,
+        trail: Trail,
+        shared: usize,
+    ) -> StoreResult<Taken> {
+        let writer = Writer::new(self, id, trail.end, trail);
+        let written = writer.write_messages(talk, shared).await?;
+        let entries = written.entries;
+        Ok(written.taken(Adopted::Extended { id, entries }))
+    }
+}
+
+fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> Unsealed {
+    let opening = Forked {
+        session: id,
+        from: branch.from.clone(),
+        relation: branch.relation,
+        title: talk.title.clone(),
+        project: talk.source.project.clone(),
+        cwd: talk.source.cwd.clone(),
+    };
+    let first = talk.said.get(branch.shared);
+    Unsealed {
+        id: EntryId::new(derived(&["fork", &id.to_string()])),
+        at: first.map_or(talk.created_at, |said| said.at),
+        body: Body::Forked(opening),
+        redacted: BTreeMap::new(),
+    }
+}
+
+/// Number of entries written, and the secrets replaced in them.
+struct Written {
+    entries: usize,
+    redacted: BTreeMap<String, u32>,
+}
+
+impl Written {
+    fn taken(self, adopted: Adopted) -> Taken {
+        Taken {
+            adopted,
+            entries: Vec::new(),
+            replaced: self.redacted,
+        }
+    }
+}
+
+/// Seals entries and writes them in chunks.
+struct Writer<'a, 'b> {
+    intake: &'a mut Intake<'b>,
+    id: SessionId,
+    base: Option<Origin>,
+    /// True until the session was created.
+    is_new: bool,
+    /// End of what was written.
+    written: Head,
+    /// End of what was sealed.
+    sealed: Head,
+    chunk: Vec<Entry>,
+    bytes: usize,
+    trail: Trail,
+    result: Written,
+}
+
+impl<'a, 'b> Writer<'a, 'b> {
+    fn new(intake: &'a mut Intake<'b>, id: SessionId, head: Head, trail: Trail) -> Self {
+        Writer {
+            intake,
+            id,
+            base: None,
+            is_new: false,
+            written: head,
+            sealed: head,
+            chunk: Vec::new(),
+            bytes: 0,
+            trail,
+            result: Written {
+                entries: 0,
+                redacted: BTreeMap::new(),
+            },
+        }
+    }
+
+    async fn write_messages(mut self, talk: &Foreign, shared: usize) -> StoreResult<Written> {
+        for said in &talk.said[shared..] {
+            // Message and thinking are one append, so that an interrupted import has both or none.
+            self.push(talk.saying(said)).await?;
+        }
+        for closing in talk.closings(self.id) {
+            self.push(vec![closing]).await?;
+        }
+        self.flush().await?;
+        if self.intake.doing == Doing::Preview {
+            self.intake.trails.insert(self.id, self.trail);
+        }
+        Ok(self.result)
+    }
+
+    async fn push(&mut self, new: Vec<Unsealed>) -> StoreResult<()> {
+        let sessions = self.intake.sessions;
+        let kept = new
+            .into_iter()
+            .map(|new| sessions.kept(new.id, new.at, new.body))
+            .collect::<StoreResult<Vec<_>>>()?;
+        for (kind, count) in kept.iter().flat_map(|new| &new.redacted) {
+            *self.result.redacted.entry(kind.clone()).or_insert(0) += count;
+        }
+        let entries = Entry::seal(&self.sealed, kept)
+            .map_err(|error| StoreError::failed("cannot import a session", error))?;
+        self.sealed = entries.last().map_or(self.sealed, Entry::head);
+        self.bytes += entries
+            .iter()
+            .map(|entry| entry.line().len())
+            .sum::<usize>();
+        self.result.entries += entries.len();
+        self.chunk.extend(entries);
+        match self.chunk.len() >= CHUNK || self.bytes >= CHUNK_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn flush(&mut self) -> StoreResult<()> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let entries = std::mem::take(&mut self.chunk);
+        self.bytes = 0;
+        if self.intake.doing == Doing::Preview {
+            self.trail.read(&Log {
+                entries,
+                damage: Vec::new(),
+            });
+            return Ok(());
+        }
+        let store = self.intake.sessions.store();
+        self.written = match std::mem::take(&mut self.is_new) {
+            false => store.append(self.id, self.written, &entries).await?,
+            true => {
+                let base = self.base.take();
+                let id = self.id;
+                store.create(&NewSession { id, base, entries }).await?
+            }
+        };
+        Ok(())
+    }
+}

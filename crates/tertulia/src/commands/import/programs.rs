@@ -1,0 +1,170 @@
+//! Imports the histories of other programs, session by session.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+use tertulia_core::foreign::Foreign;
+use tertulia_formats::importer::Importer;
+use tertulia_store::{Doing, Intake, StoreError};
+
+use super::Taken;
+use super::conversations::RecordedProjects;
+use super::outcome::{Outcome, words};
+use super::sources::Source;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
+use crate::show;
+
+/// Imports files of other programs one after the other.
+pub struct Programs<'a> {
+    pub workspace: &'a Workspace,
+    intake: Intake<'a>,
+    projects: RecordedProjects,
+    dry_run: bool,
+}
+
+impl<'a> Programs<'a> {
+    /// Starts an import.
+    pub fn new(workspace: &'a Workspace, dry_run: bool) -> Programs<'a> {
+        let doing = match dry_run {
+            true => Doing::Preview,
+            false => Doing::Write,
+        };
+        Programs {
+            workspace,
+            intake: workspace.sessions.intake(doing),
+            projects: RecordedProjects::default(),
+            dry_run,
+        }
+    }
+
+    /// Imports the sessions of a file.
+    pub fn take_in(
+        &mut self,
+        importer: &dyn Importer,
+        source: &Source,
+    ) -> Vec<CommandResult<Outcome>> {
+        let mut outcomes = Vec::new();
+        let read = importer.read(&source.input(), &mut |talk| {
+            let talk = self.projects.assign(talk);
+            match self.workspace.wait(self.intake.take_in(&talk)) {
+                Ok(taken) => {
+                    let summary = kept_words(&talk);
+                    let words = words(taken.adopted, self.dry_run, &summary);
+                    let outcome = Outcome::of(&source.path, taken.adopted, words).with_report(
+                        &taken,
+                        &talk.source,
+                        &kept(&talk),
+                        &talk.changes.changed(),
+                        &talk.changes.lost(),
+                    );
+                    outcomes.push(Ok(match source.in_folder {
+                        true => outcome.in_history(),
+                        false => outcome,
+                    }));
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    let next = after(&error);
+                    let error = CommandError::from(error);
+                    let reason = format!("session {}: {}", talk.source.original, error.words());
+                    let message = format!("cannot import {}: {reason}", source.path.display());
+                    outcomes.push(Err(CommandError::new(error.kind(), message)));
+                    next
+                }
+            }
+        });
+        if let Err(error) = read {
+            outcomes.push(Err(unreadable(source, &error.to_string())));
+        } else if outcomes.is_empty() && !source.in_folder {
+            outcomes.push(Err(unreadable(source, "it contains no message")));
+        }
+        outcomes
+    }
+}
+
+/// Goes on after a fault of one session, not after one of the store.
+fn after(error: &StoreError) -> ControlFlow<()> {
+    match error {
+        StoreError::TooLarge { .. } | StoreError::Refused(_) | StoreError::Conflict { .. } => {
+            ControlFlow::Continue(())
+        }
+        _ => ControlFlow::Break(()),
+    }
+}
+
+fn unreadable(source: &Source, reason: &str) -> CommandError {
+    let message = format!("cannot import {}: {reason}", source.path.display());
+    CommandError::new(ErrorKind::Invalid, message)
+}
+
+/// Imports a file with one session, for `--session-file`.
+pub fn one(
+    workspace: &Workspace,
+    importer: &dyn Importer,
+    source: &Source,
+) -> CommandResult<Taken> {
+    let mut sessions = Vec::new();
+    let mut projects = RecordedProjects::default();
+    let read = importer.read(&source.input(), &mut |talk| {
+        sessions.push(projects.assign(talk));
+        ControlFlow::Continue(())
+    });
+    read.map_err(|error| unreadable(source, &error.to_string()))?;
+    let [talk] = sessions.as_slice() else {
+        let count = show::count(sessions.len() as u64, "session");
+        let words = format!("{} contains {count}", source.path.display());
+        return Err(CommandError::new(ErrorKind::Invalid, words)
+            .hint("import it with `tertulia import`, and resume one of them"));
+    };
+    let adopted = super::foreign(workspace, talk)?;
+    Ok(Taken {
+        session: adopted.id(),
+        form: None,
+        words: format!(
+            "{}: {}",
+            source.path.display(),
+            words(adopted, false, "all of it")
+        ),
+    })
+}
+
+/// Counts what is kept of a session.
+struct Counts {
+    messages: usize,
+    tool_calls: usize,
+    thoughts: usize,
+    usage: usize,
+}
+
+impl Counts {
+    fn of(talk: &Foreign) -> Counts {
+        let said = || talk.said.iter();
+        Counts {
+            messages: talk.said.len(),
+            tool_calls: said().map(|said| said.message.tool_calls.len()).sum(),
+            thoughts: said().filter(|said| said.thought.is_some()).count(),
+            usage: said().filter(|said| said.message.usage.is_some()).count(),
+        }
+    }
+}
+
+fn kept(talk: &Foreign) -> Value {
+    let counts = Counts::of(talk);
+    json!({
+        "messages": counts.messages, "tool_calls": counts.tool_calls,
+        "thoughts": counts.thoughts, "usage": counts.usage,
+    })
+}
+
+fn kept_words(talk: &Foreign) -> String {
+    let counts = Counts::of(talk);
+    let mut parts = vec![show::count(counts.messages as u64, "message")];
+    if counts.tool_calls > 0 {
+        parts.push(show::count(counts.tool_calls as u64, "tool call"));
+    }
+    if counts.thoughts > 0 {
+        parts.push(show::count(counts.thoughts as u64, "thought"));
+    }
+    parts.join(", ")
+}
