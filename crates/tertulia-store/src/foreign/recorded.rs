@@ -1,6 +1,9 @@
 //! Imports sessions whose messages are recognised by their ids. Neither the log nor the import is
 //! held in memory a second time: entries are sealed and written in chunks.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Doing, Intake, Taken, origin};
