@@ -10,6 +10,7 @@
 
 mod body;
 mod imported;
+mod lineage;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -21,11 +22,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Merged, Origin, Paired,
-    PairedAgent, Relation, Renamed, Repaired, Replayed, Seated, Tagged, Tasked, Thought, Touched,
-    Undone,
+    Body, Budgeted, Compacted, Created, Failed, Kind, Linked, Lost, Paired, PairedAgent, Renamed,
+    Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
 pub use imported::{Imported, ImportedParent, ImportedRelation};
+pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{
     Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
     Usage, human, plain,

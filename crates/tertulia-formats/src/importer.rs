@@ -2,25 +2,23 @@
 //! and how a session is put together from what the file records.
 
 mod builder;
+mod input;
 mod lines;
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 pub use builder::{Answer, SessionBuilder, Skipped, call_of_text};
+pub use input::Input;
 pub use lines::{JsonLine, JsonLines};
 
 use tertulia_core::foreign::Foreign;
 
 /// Number of bytes at the beginning of a file by which its program is recognised.
 pub const BEGINNING: usize = 16_384;
-
-/// Size of the buffer for reading.
-const BUFFER: usize = 1 << 18;
 
 /// Reads the sessions that another program keeps in files.
 pub trait Importer: std::fmt::Debug + Sync {
@@ -66,45 +64,6 @@ pub enum ReadError {
     /// The file is not what it should be.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// A file to import, or the content of standard input.
-#[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// Path of the file.
-    pub path: &'a Path,
-    /// The content, if it was read already.
-    pub content: Option<&'a [u8]>,
-}
-
-impl<'a> Input<'a> {
-    /// Opens the file for reading from its beginning.
-    pub fn open(&self) -> io::Result<Box<dyn BufRead + 'a>> {
-        Ok(match self.content {
-            Some(content) => Box::new(content),
-            None => Box::new(BufReader::with_capacity(BUFFER, File::open(self.path)?)),
-        })
-    }
-
-    /// Reads the beginning of the file.
-    pub fn beginning(&self) -> io::Result<Vec<u8>> {
-        let mut beginning = Vec::with_capacity(BEGINNING);
-        self.open()?
-            .take(BEGINNING as u64)
-            .read_to_end(&mut beginning)?;
-        Ok(beginning)
-    }
-
-    /// Reads the whole file. Fails if it has more than `limit` bytes.
-    pub fn read(&self, limit: u64) -> Result<Vec<u8>, ReadError> {
-        let mut content = Vec::new();
-        self.open()?.take(limit + 1).read_to_end(&mut content)?;
-        if content.len() as u64 > limit {
-            let limit = limit / 1_000_000;
-            return Err(ReadError::Invalid(format!("it has more than {limit} MB")));
-        }
-        Ok(content)
-    }
 }
 
 /// Returns the whole JSON lines at the beginning of a file.

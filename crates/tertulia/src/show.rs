@@ -165,3 +165,12 @@ pub fn request(ui: &Ui, request: &ToolRequest) -> String {
     }
     text
 }
+
+/// Formats a size.
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} kB", count / 1000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
+}

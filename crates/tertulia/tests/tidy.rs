@@ -179,12 +179,23 @@ fn is_test(file: &Path) -> bool {
         || path.contains("/benches/")
 }
 
+/// Files that do within a module that decides.
+const EDGES: &[&str] = &[
+    "tertulia-formats/src/importer/database.rs",
+    "tertulia-formats/src/importer/input.rs",
+];
+
+fn is_edge(file: &Path) -> bool {
+    EDGES.iter().any(|edge| file.ends_with(edge))
+}
+
 #[test]
 fn modules_keep_to_themselves() {
     let mut breaches = Vec::new();
     for (pattern, forbidden, reason) in WALLS {
-        for file in files_of(pattern).iter().filter(|file| !is_test(file)) {
-            let code = code(file);
+        let files = files_of(pattern).into_iter();
+        for file in files.filter(|file| !is_test(file) && !is_edge(file)) {
+            let code = code(&file);
             for word in forbidden.iter().filter(|word| code.contains(**word)) {
                 breaches.push(format!("{} names {word}: {reason}", file.display()));
             }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::imported::Imported;
+use super::lineage::{Forked, Merged, Replayed};
 use super::message::{Message, Usage};
-use crate::entry::Hash;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Budget;
 
@@ -290,63 +290,6 @@ pub struct Created {
     pub cwd: Option<String>,
 }
 
-/// Creation of a session that continues the log of another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Forked {
-    /// Id of the new session.
-    pub session: SessionId,
-    /// The entry that it continues from.
-    pub from: Origin,
-    /// How the two sessions are related.
-    pub relation: Relation,
-    /// Title given by the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Project, if it differs from the original's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// Working directory, if it differs from the original's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-}
-
-/// The entry that a fork continues from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The original session.
-    pub id: SessionId,
-    /// The last shared entry.
-    pub seq: Seq,
-    /// Hash of the last shared entry.
-    pub hash: Hash,
-}
-
-/// Why a session was created from another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relation {
-    /// The user asked for a fork.
-    Fork,
-    /// Two writers appended at once; the second one continued here.
-    Conflict,
-    /// Two sessions were merged.
-    Merge,
-    /// The human messages were replayed.
-    Replay,
-}
-
-impl Relation {
-    /// Returns the serialised name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Relation::Fork => "fork",
-            Relation::Conflict => "conflict",
-            Relation::Merge => "merge",
-            Relation::Replay => "replay",
-        }
-    }
-}
-
 /// A new title.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Renamed {
@@ -526,26 +469,4 @@ pub struct Repaired {
     /// Sequence numbers of entries that are readable but do not match their hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<Seq>,
-}
-
-/// The sessions that a merge joins. The merged session contains their common beginning, this entry,
-/// and the messages that only one of them has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Merged {
-    /// End of the first session when it was merged.
-    pub ours: Origin,
-    /// End of the second session when it was merged.
-    pub theirs: Origin,
-}
-
-/// The session that a replay plays again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replayed {
-    /// End of the replayed session.
-    pub of: Origin,
-    /// Agent that answers this time.
-    pub agent: String,
-    /// Model that answers this time, if one was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
 }

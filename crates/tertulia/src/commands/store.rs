@@ -78,17 +78,9 @@ fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
         info.sessions, info.trashed
     ));
     ui.line(&format!("entries      {}", info.entries));
-    ui.line(&format!("on disk      {}", bytes(info.bytes)));
-    ui.line(&format!("search index {}", bytes(info.index_bytes)));
+    ui.line(&format!("on disk      {}", show::bytes(info.bytes)));
+    ui.line(&format!("search index {}", show::bytes(info.index_bytes)));
     Ok(ExitCode::SUCCESS)
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..10_000 => format!("{count} bytes"),
-        10_000..10_000_000 => format!("{} kB", count / 1000),
-        _ => format!("{} MB", count / 1_000_000),
-    }
 }
 
 fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {

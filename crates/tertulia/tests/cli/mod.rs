@@ -4,6 +4,7 @@
 mod agents;
 mod battered;
 mod chat;
+mod discover;
 mod doctor;
 mod earlier_version;
 mod export_import;

@@ -1,4 +1,5 @@
 mod conversations;
+mod discover;
 mod kind;
 mod others;
 mod outcome;
@@ -6,6 +7,7 @@ mod programs;
 mod report;
 mod saves;
 mod sources;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,18 +41,29 @@ use sources::{Look, Source};
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
     tertulia import talk.jsonl --redact   without the keys and passwords in it\n  \
+    tertulia import --discover            which histories of other programs are here\n  \
     tertulia import ~/.claude/projects    every session of Claude Code\n  \
+    tertulia import ~/.claude/projects --watch\n  \
     tertulia import ~/.agent-chatter/sessions\n  \
     tertulia import ~/.config/openagent-terminal/sessions\n  \
     tertulia import .claude-master/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
 pub struct ImportArgs {
     /// Files, or folders of them; - is standard input
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "discover")]
     paths: Vec<PathBuf>,
     /// Program that wrote them, such as claude-code or agent-chatter [default: detected]
     #[arg(long, value_parser = SourceKind::named, value_name = "KIND")]
     from: Option<SourceKind>,
+    /// Find the histories of other programs on this machine, and ask before importing them
+    #[arg(long, conflicts_with = "paths")]
+    discover: bool,
+    /// Go on importing what is added to the files, until stopped with Ctrl-C
+    #[arg(long, conflicts_with = "dry_run")]
+    watch: bool,
+    /// Import what --discover finds without asking
+    #[arg(short, long, requires = "discover")]
+    yes: bool,
     /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
@@ -67,8 +80,31 @@ type Outcomes = Vec<Vec<CommandResult<Outcome>>>;
 
 pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
-    let mut sources = sources::all(&args.paths)?;
-    let mut programs = Programs::new(&workspace, args.dry_run);
+    let discovered;
+    let paths = match args.discover {
+        false => &args.paths,
+        true => match discover::paths(args, ui)? {
+            Some(paths) => {
+                discovered = paths;
+                &discovered
+            }
+            None => return Ok(ExitCode::SUCCESS),
+        },
+    };
+    match args.watch {
+        false => import(&workspace, paths, args, ui),
+        true => watch::run(&workspace, paths, args, ui),
+    }
+}
+
+fn import(
+    workspace: &Workspace,
+    paths: &[PathBuf],
+    args: &ImportArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let mut sources = sources::all(paths)?;
+    let mut programs = Programs::new(workspace, args.dry_run);
     let progress = ui.progress();
     let mut outcomes = Outcomes::new();
     let mut saves = Vec::new();
@@ -98,7 +134,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let total = sources.len() as u64;
     progress.at("reading", total, total);
     take_in_saves(
-        &workspace,
+        workspace,
         &sources,
         saves,
         args,
@@ -106,7 +142,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         &mut outcomes,
     );
     if !args.dry_run {
-        index(&workspace, ui);
+        index(workspace, ui);
     }
     report::report(&sources, outcomes, &others, args, ui)
 }

@@ -96,7 +96,7 @@ impl Outcome {
     }
 
     /// Adds what was kept, changed and lost of another program's session. For a session that was
-    /// already imported only the JSON gets this.
+    /// imported before only the JSON gets this.
     pub fn with_report(
         mut self,
         taken: &Taken,
@@ -106,7 +106,10 @@ impl Outcome {
         lost: &[String],
     ) -> Outcome {
         let redacted = taken.redacted();
-        if !matches!(taken.adopted, Adopted::Known { .. }) {
+        if matches!(
+            taken.adopted,
+            Adopted::Created { .. } | Adopted::Forked { .. }
+        ) {
             let changed = changed.iter().map(|what| format!("changed: {what}"));
             let lost = lost.iter().map(|what| format!("lost: {what}"));
             self.details.extend(changed);

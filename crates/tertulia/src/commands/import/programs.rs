@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tertulia_core::foreign::Foreign;
 use tertulia_formats::importer::Importer;
-use tertulia_store::{Doing, Intake, StoreError};
+use tertulia_store::{Adopted, Doing, Intake, StoreError};
 
 use super::Taken;
 use super::conversations::RecordedProjects;
@@ -49,8 +49,7 @@ impl<'a> Programs<'a> {
             let talk = self.projects.assign(talk);
             match self.workspace.wait(self.intake.take_in(&talk)) {
                 Ok(taken) => {
-                    let summary = kept_words(&talk);
-                    let words = words(taken.adopted, self.dry_run, &summary);
+                    let words = self.words(&talk, taken.adopted);
                     let outcome = Outcome::of(&source.path, taken.adopted, words).with_report(
                         &taken,
                         &talk.source,
@@ -80,6 +79,24 @@ impl<'a> Programs<'a> {
             outcomes.push(Err(unreadable(source, "it contains no message")));
         }
         outcomes
+    }
+}
+
+impl Programs<'_> {
+    fn words(&self, talk: &Foreign, adopted: Adopted) -> String {
+        match adopted {
+            // It was a fork in the program already.
+            Adopted::Forked { id, from, .. } if id == talk.id => {
+                let would = if self.dry_run { "would be " } else { "" };
+                let kept = kept_words(talk);
+                format!(
+                    "{would}imported as {} ({kept}), a fork of {}",
+                    id.short(),
+                    from.short()
+                )
+            }
+            adopted => words(adopted, self.dry_run, &kept_words(talk)),
+        }
     }
 }
 

@@ -88,6 +88,11 @@ impl Source {
         String::from_utf8(time.to_vec()).ok()
     }
 
+    /// Returns the program of whole histories that wrote the file, if it can be read.
+    pub fn program(&self) -> Option<&'static dyn Importer> {
+        self.recognised().ok().flatten()
+    }
+
     fn recognised(&self) -> CommandResult<Option<&'static dyn Importer>> {
         let beginning = self
             .input()
@@ -244,6 +249,13 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
             sources.push(found(path));
         }
     }
+}
+
+/// Returns true if a file of this name may contain sessions.
+pub fn is_candidate(path: &Path) -> bool {
+    is_named(path, "json")
+        || is_named(path, "jsonl")
+        || IMPORTERS.iter().any(|importer| importer.is_candidate(path))
 }
 
 /// Opens a file without blocking: a named pipe without a writer counts as empty.

@@ -1,0 +1,123 @@
+//! Follows histories of other programs: imports what is there, then what is added. It waits for
+//! events of the file system, so that it costs nothing while nothing happens.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use notify::{Event, EventKind, RecursiveMode, Watcher};
+
+use super::{ImportArgs, import, sources};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
+use crate::ui::Ui;
+
+/// Quiet time after which changed files are read: programs write an answer in several pieces.
+const QUIET: Duration = Duration::from_millis(300);
+/// Longest time that changes wait while more of them come.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// Imports `paths` and then whatever is added to them, until the process is stopped.
+pub fn run(
+    workspace: &Workspace,
+    paths: &[PathBuf],
+    args: &ImportArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let (sender, events) = channel();
+    let mut watcher = notify::recommended_watcher(sender).map_err(|error| failed(&error))?;
+    // Watching begins first, so that nothing is missed between the import and the first event.
+    for path in paths {
+        // Files may be replaced as a whole, so their folders are watched.
+        let folder = if path.is_dir() { path } else { folder(path) };
+        let watched = watcher.watch(folder, RecursiveMode::Recursive);
+        watched.map_err(|error| failed(&error))?;
+    }
+    report(import(workspace, paths, args, ui), ui)?;
+    ui.note("watching for new messages; stop with Ctrl-C");
+    loop {
+        let changed: Vec<PathBuf> = next_changes(&events, paths)?.into_iter().collect();
+        if !changed.is_empty() {
+            report(import(workspace, &changed, args, ui), ui)?;
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    folder
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Shows the failure of one import and goes on, unless the store itself fails.
+fn report(imported: CommandResult<ExitCode>, ui: &mut Ui) -> CommandResult<()> {
+    match imported {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Invalid => {
+            ui.warn(&error.words());
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits for changes and returns the files to read: all that changed until it was quiet.
+fn next_changes(
+    events: &Receiver<notify::Result<Event>>,
+    paths: &[PathBuf],
+) -> CommandResult<BTreeSet<PathBuf>> {
+    let mut changed = BTreeSet::new();
+    let first = events.recv().map_err(|_| ended())?;
+    collect(first, paths, &mut changed);
+    let deadline = Instant::now() + LONGEST;
+    while Instant::now() < deadline {
+        match events.recv_timeout(QUIET) {
+            Ok(event) => collect(event, paths, &mut changed),
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+        }
+    }
+    Ok(changed)
+}
+
+/// Adds the files that an event names. If events were lost, all files are read.
+fn collect(event: notify::Result<Event>, paths: &[PathBuf], changed: &mut BTreeSet<PathBuf>) {
+    let event = match event {
+        Ok(event) if !event.need_rescan() => event,
+        _ => return changed.extend(paths.iter().cloned()),
+    };
+    // Reading the files causes events, too.
+    if !matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_)) {
+        return;
+    }
+    let is_new = matches!(event.kind, EventKind::Create(_));
+    let files = event.paths.into_iter().map(of_database);
+    changed.extend(files.filter(|path| {
+        let is_watched = paths.iter().any(|watched| path.starts_with(watched));
+        // A new folder may have got files before it was watched itself.
+        let has_files = is_new && path.is_dir();
+        is_watched && (has_files || (sources::is_candidate(path) && path.is_file()))
+    }));
+}
+
+/// Returns the database to which a file of its pending writes belongs.
+fn of_database(path: PathBuf) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let database = name.and_then(|name| name.strip_suffix("-wal"));
+    match database {
+        Some(database) => path.with_file_name(database),
+        None => path,
+    }
+}
+
+fn failed(error: &notify::Error) -> CommandError {
+    let message = format!("the files cannot be watched: {error}");
+    CommandError::new(ErrorKind::Failed, message).hint("import again from time to time instead")
+}
+
+fn ended() -> CommandError {
+    CommandError::new(ErrorKind::Failed, "the files are no longer watched")
+}
