@@ -17,6 +17,8 @@ use tertulia_core::entry::{Role, ToolCall};
 
 /// Replaces the messages before an assistant's message that would come first.
 const BEFORE: &str = "(What was said before is not shown.)";
+/// Stands for the result of a call that has none: imported sessions may end in the middle of one.
+const NO_RESULT: &str = "(The result of this call was not recorded.)";
 /// Replaces the prompt if the last message is the assistant's.
 const GO_ON: &str = "Go on.";
 
@@ -36,6 +38,11 @@ pub(super) fn build(
             .collect(),
         open: HashMap::new(),
         used: HashSet::new(),
+        answered: question
+            .messages
+            .iter()
+            .filter_map(|said| said.answers.clone())
+            .collect(),
     };
     for said in &question.messages {
         match said.role {
@@ -76,6 +83,8 @@ struct Draft {
     open: HashMap<String, Known>,
     /// Ids that the provider has seen.
     used: HashSet<String>,
+    /// Calls that have a result, by tertulia's ids.
+    answered: HashSet<String>,
 }
 
 impl Draft {
@@ -98,7 +107,7 @@ impl Draft {
         if let Some(content) = remembered(self.provider, said.memo.as_ref(), &said.calls) {
             let content = self.with_wire_ids(content);
             self.messages.push(ChatMessage::assistant(content));
-            return;
+            return self.answer_for(said);
         }
         let silent = said.content.trim().is_empty();
         if silent && said.calls.is_empty() {
@@ -120,6 +129,19 @@ impl Draft {
             add_words(content, &said.content);
         }
         content.extend(calls.into_iter().map(ContentPart::ToolCall));
+        self.answer_for(said);
+    }
+
+    /// Adds results for calls that have none: all providers refuse such a call.
+    fn answer_for(&mut self, said: &PromptMessage) {
+        for call in &said.calls {
+            if !self.answered.contains(&call.id) {
+                self.result(&PromptMessage {
+                    answers: Some(call.id.clone()),
+                    ..PromptMessage::plain(Role::Tool, &call.name, NO_RESULT)
+                });
+            }
+        }
     }
 
     fn call(&mut self, call: &ToolCall) -> GenaiCall {
@@ -282,6 +304,23 @@ mod tests {
         });
         let parts: Vec<String> = parts.collect();
         format!("{}: {}", message.role, parts.join(", ")).to_lowercase()
+    }
+
+    #[test]
+    fn a_call_without_a_result_gets_one() {
+        let talk = vec![
+            said(Role::User, "a"),
+            calling("b", &["one", "two"]),
+            result("two", "found"),
+            said(Role::User, "c"),
+        ];
+        let told = [
+            "user: a",
+            "assistant: b, call one, call two",
+            "tool: result one=(the result of this call was not recorded.), result two=found",
+            "user: c",
+        ];
+        assert_eq!(lines(Provider::OpenAi, talk), told);
     }
 
     #[test]
