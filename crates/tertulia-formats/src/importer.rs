@@ -1,18 +1,27 @@
 //! What importers of other programs' histories have in common: how a file is recognised and read,
 //! and how a session is put together from what the file records.
 
+mod branches;
 mod builder;
+#[cfg(feature = "sqlite")]
+mod database;
 mod input;
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+pub use branches::{Branch, Branches, sessions_of_branches};
 pub use builder::{Answer, SessionBuilder, Skipped, call_of_text};
-pub use input::Input;
+#[cfg(feature = "sqlite")]
+pub use database::Database;
+pub use input::{Input, json_files};
 pub use lines::{JsonLine, JsonLines};
 
 use tertulia_core::foreign::Foreign;
@@ -35,6 +44,14 @@ pub trait Importer: std::fmt::Debug + Sync {
     /// Returns true if a file that begins with these bytes is one of the program's.
     fn recognises(&self, path: &Path, beginning: &[u8]) -> bool;
 
+    /// Returns the time at which the session of a file began, if the beginning of the file says so.
+    /// Files of a folder are imported in this order: forks after their origins.
+    fn begun(&self, beginning: &[u8]) -> Option<Timestamp> {
+        let time = after(beginning, b"\"timestamp\":\"")?;
+        let time = time.split(|byte| *byte == b'"').next()?;
+        std::str::from_utf8(time).ok()?.parse().ok()
+    }
+
     /// Reads the sessions of a file and gives them to `take` one after the other, so that a file
     /// with many of them needs no more memory than the largest.
     fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError>;
@@ -48,7 +65,12 @@ pub trait Importer: std::fmt::Debug + Sync {
 pub type Take<'a> = dyn FnMut(Foreign) -> ControlFlow<()> + 'a;
 
 /// All importers, in the order in which they are asked whether a file is theirs.
-pub const IMPORTERS: &[&dyn Importer] = &[&crate::claude_code::ClaudeCode];
+pub const IMPORTERS: &[&dyn Importer] = &[
+    &crate::claude_code::ClaudeCode,
+    &crate::codex::Codex,
+    &crate::gemini_cli::GeminiCli,
+    &crate::opencode::Opencode,
+];
 
 /// Returns the importer of a program.
 pub fn importer(name: &str) -> Option<&'static dyn Importer> {
@@ -64,6 +86,14 @@ pub enum ReadError {
     /// The file is not what it should be.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// Returns the bytes after the first occurrence of `field`.
+pub fn after<'a>(beginning: &'a [u8], field: &[u8]) -> Option<&'a [u8]> {
+    let place = beginning
+        .windows(field.len())
+        .position(|part| part == field)?;
+    beginning.get(place + field.len()..)
 }
 
 /// Returns the whole JSON lines at the beginning of a file.
@@ -85,6 +115,17 @@ pub fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
 pub fn count_at(value: &Value, pointer: &str) -> u64 {
     let number = value.pointer(pointer).and_then(Value::as_u64);
     number.unwrap_or_default()
+}
+
+/// Returns the time at a JSON pointer.
+pub fn time_at(value: &Value, pointer: &str) -> Option<Timestamp> {
+    text_at(value, pointer)?.parse().ok()
+}
+
+/// Returns the time at a JSON pointer that the program recorded in milliseconds.
+pub fn milliseconds_at(value: &Value, pointer: &str) -> Option<Timestamp> {
+    let milliseconds = value.pointer(pointer)?.as_i64()?;
+    Timestamp::from_millisecond(milliseconds).ok()
 }
 
 /// Returns true if the object at a JSON pointer says so.

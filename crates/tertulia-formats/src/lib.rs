@@ -17,16 +17,22 @@
 //! | [`jsonl`](tertulia_core::jsonl) | yes: the log itself, line by line | yes |
 //! | [`claude_code`] | no | yes: session files of Claude Code |
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
+//! | [`codex`] | no | yes: session files of Codex |
+//! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
+//! | [`opencode`] | no | yes: exports, files and databases of opencode |
 //! | [`snapshot`] | yes: a team session as one document | yes |
 //!
 //! An imported session is a [`foreign`](tertulia_core::foreign) session before it becomes entries.
 
 pub mod claude_code;
 pub mod claude_master;
+pub mod codex;
+pub mod gemini_cli;
 pub mod importer;
 pub mod json;
 pub mod markdown;
 pub mod openagent_terminal;
+pub mod opencode;
 pub mod snapshot;

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::line::{self, Pending};
 use super::{AGENT, PROGRAM};
-use crate::importer::{SessionBuilder, Skipped, text_at};
-use tertulia_core::entry::{ImportedParent, ImportedRelation, SpeakerKind};
-use tertulia_core::foreign::{Beginning, Foreign, ForeignFork};
+use crate::importer::{self, SessionBuilder, Skipped, text_at};
+use tertulia_core::entry::SpeakerKind;
+use tertulia_core::foreign::Foreign;
 
 /// The branches of a session.
 #[derive(Debug, Default)]
@@ -82,33 +82,14 @@ impl Branches {
 
     /// Returns the branches as sessions, each after the one that it leaves.
     pub(super) fn sessions(self, original: &str) -> Vec<Foreign> {
-        let mut sessions: Vec<Foreign> = Vec::with_capacity(self.branches.len());
-        // Number of messages that a branch has from the branches before it.
-        let mut inherited: Vec<usize> = Vec::new();
-        for mut branch in self.branches {
+        let branches = self.branches.into_iter().map(|mut branch| {
             branch.pending.finish(&mut branch.builder);
-            let name = match branch.from {
-                None => original.to_owned(),
-                Some(_) => format!("{original}#{}", branch.first),
-            };
-            let mut session = branch.builder.finish(&name, None);
-            let mut shared = 0;
-            if let Some((from, count)) = branch.from {
-                let parent = &sessions[from];
-                shared = (inherited[from] + count).min(parent.said.len());
-                session.fork = Some(ForeignFork {
-                    from: parent.id,
-                    beginning: Beginning::Copied(shared),
-                });
-                session.source.parent = Some(ImportedParent {
-                    original: parent.source.original.clone(),
-                    relation: ImportedRelation::Fork,
-                });
-                session.said.splice(0..0, parent.said[..shared].to_vec());
+            importer::Branch {
+                from: branch.from,
+                first: branch.first,
+                builder: branch.builder,
             }
-            inherited.push(shared);
-            sessions.push(session);
-        }
-        sessions
+        });
+        importer::sessions_of_branches(branches.collect(), original, None)
     }
 }

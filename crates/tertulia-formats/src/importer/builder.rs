@@ -26,6 +26,15 @@ impl Skipped {
         *self.0.entry(kind).or_insert(0) += 1;
     }
 
+    /// Counts what another one counted.
+    pub fn add(&mut self, other: &Skipped) {
+        for (kind, count) in &other.0 {
+            for _ in 0..*count {
+                self.count(kind);
+            }
+        }
+    }
+
     /// Returns the kinds with their counts, for the report.
     pub fn listed(&self) -> Option<String> {
         let kinds: Vec<String> = self
@@ -67,6 +76,16 @@ impl SessionBuilder {
             changes: Changes::default(),
             skipped: Skipped::default(),
             repeated: 0,
+        }
+    }
+
+    /// Starts a branch of the session. It knows the tools that were called before it.
+    pub fn branch(&self) -> SessionBuilder {
+        SessionBuilder {
+            agent: self.agent.clone(),
+            tools: self.tools.clone(),
+            time: self.time,
+            ..SessionBuilder::new(self.program, "")
         }
     }
 
@@ -143,6 +162,26 @@ impl SessionBuilder {
             }
             _ => false,
         }
+    }
+
+    /// Attaches usage to the answer that the program calls `id`. Returns false if there is no such
+    /// answer, or if it has usage.
+    pub fn usage_of(&mut self, id: &str, usage: Usage, usage_id: &str) -> bool {
+        let id = Foreign::entry_id(self.program, id);
+        let found = self.said.iter_mut().rev().find(|said| said.id == id);
+        match found {
+            Some(said) if said.message.usage.is_none() => {
+                said.message.usage = Some(usage);
+                said.message.usage_id = Some(usage_id.to_owned());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps only the first `count` messages.
+    pub fn truncate(&mut self, count: usize) {
+        self.said.truncate(count);
     }
 
     /// Removes the usage of a message, because a later part of the answer has newer figures.

@@ -1,8 +1,8 @@
 //! Reads the files of other programs: the only place where importers touch the file system.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{BEGINNING, ReadError};
 
@@ -19,6 +19,14 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
+    /// Returns a file that is still to be read.
+    pub fn of(path: &'a Path) -> Input<'a> {
+        Input {
+            path,
+            content: None,
+        }
+    }
+
     /// Opens the file for reading from its beginning.
     pub fn open(&self) -> io::Result<Box<dyn BufRead + 'a>> {
         Ok(match self.content {
@@ -46,4 +54,22 @@ impl<'a> Input<'a> {
         }
         Ok(content)
     }
+}
+
+/// Returns the JSON files in a folder, sorted by name. A folder that does not exist has none.
+pub fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }

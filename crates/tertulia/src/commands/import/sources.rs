@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use rustix::fs::OFlags;
 use serde::de::IgnoredAny;
 use tertulia_core::jsonl;
@@ -74,18 +75,12 @@ impl Source {
         Ok(found.filter(|found| said.is_none_or(|said| said == SourceKind::Program(*found))))
     }
 
-    /// Returns the first time in a file of another program, as it is written there.
-    fn begun(&self) -> Option<String> {
-        const FIELD: &[u8] = b"\"timestamp\":\"";
+    /// Returns the time at which the session in a file of another program began.
+    fn begun(&self) -> Option<Timestamp> {
         let beginning = self.input().beginning().ok()?;
         let mut all = IMPORTERS.iter();
-        all.find(|importer| importer.recognises(&self.path, &beginning))?;
-        let place = beginning
-            .windows(FIELD.len())
-            .position(|part| part == FIELD)?;
-        let time = &beginning[place + FIELD.len()..];
-        let time = time.split(|byte| *byte == b'"').next()?;
-        String::from_utf8(time.to_vec()).ok()
+        let importer = all.find(|importer| importer.recognises(&self.path, &beginning))?;
+        importer.begun(&beginning)
     }
 
     /// Returns the program of whole histories that wrote the file, if it can be read.

@@ -1,0 +1,87 @@
+//! Reads the session files of Codex: JSON lines, one file per thread. A fork either names the part of
+//! another thread that it continues, or begins with a copy of it.
+
+mod about;
+mod identity;
+mod item;
+mod output;
+mod rollout;
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::importer::{
+    Importer, Input, JsonLine, JsonLines, ReadError, Take, after, first_objects, text_at,
+};
+use rollout::Rollout;
+
+/// Name of the program in `import --from`.
+const PROGRAM: &str = "codex";
+/// Name of the agent that answers.
+const AGENT: &str = "codex";
+
+/// First bytes of a file that was compressed with zstd.
+const COMPRESSED: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// Importer of Codex's sessions.
+#[derive(Debug)]
+pub struct Codex;
+
+impl Importer for Codex {
+    fn name(&self) -> &'static str {
+        PROGRAM
+    }
+
+    fn is_candidate(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("rollout-") && name.ends_with(".jsonl.zst"))
+    }
+
+    fn recognises(&self, path: &Path, beginning: &[u8]) -> bool {
+        if beginning.starts_with(COMPRESSED) {
+            return self.is_candidate(path);
+        }
+        // The first line contains the instructions for the model and may be longer than what is
+        // looked at.
+        let end = beginning.len().min(400);
+        let start = &beginning[..end];
+        let is_header = start.starts_with(b"{\"id\":\"") && after(start, b"\"timestamp\":\"").is_some();
+        let has = |field: &[u8]| after(start, field).is_some();
+        if has(b"\"type\":\"session_meta\"") || (is_header && has(b"\"instructions\":")) {
+            return true;
+        }
+        first_objects(beginning).take(5).any(|line| {
+            let kind = text_at(&line, "/type").unwrap_or_default();
+            matches!(kind, "session_meta" | "response_item" | "turn_context")
+                && line.get("payload").is_some()
+        })
+    }
+
+    fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
+        if input.beginning()?.starts_with(COMPRESSED) {
+            let words = "it is compressed; decompress it with `zstd -d` and import the result";
+            return Err(ReadError::Invalid(words.to_owned()));
+        }
+        let mut rollout = Rollout::new(input.path);
+        let mut lines = JsonLines::new(input.open()?);
+        while let Some(line) = lines.next_line()? {
+            match line {
+                JsonLine::Object(_, line) => rollout.read(&line),
+                JsonLine::Damaged(number) => rollout.damaged.push(number),
+            }
+        }
+        for session in rollout.sessions() {
+            if take(session) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+        let folder = env("CODEX_HOME").map_or_else(|| home.join(".codex"), PathBuf::from);
+        vec![folder.join("sessions"), folder.join("archived_sessions")]
+    }
+}
