@@ -2,11 +2,16 @@
 //! broken. `cargo fuzz` feeds them at length; `crates/tertulia/tests/fuzz.rs` includes this file and
 //! feeds them the seeds and a few thousand mutations of them in every test run.
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+
 use tertulia_core::entry::Entry;
 use tertulia_core::jsonl;
 use tertulia_core::team::code::code;
 use tertulia_core::team::{Registry, TeamFile, markers};
 use tertulia_formats::claude_master::{self, Kept};
+use tertulia_formats::importer::{Input, importer};
 use tertulia_formats::openagent_terminal::{self, SessionFile};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_server::lines::{Framed, Framer};
@@ -19,8 +24,12 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("entry", entry),
     ("log", log),
+    ("claude_code", claude_code),
     ("claude_master", claude_master),
+    ("codex", codex),
+    ("gemini_cli", gemini_cli),
     ("openagent_terminal", openagent_terminal),
+    ("opencode", opencode),
     ("snapshot", snapshot),
     ("team", team),
     ("markers", markers),
@@ -47,6 +56,55 @@ pub fn log(data: &[u8]) {
             assert!(pair[1].follows(&pair[0].head()));
         }
     }
+}
+
+/// A file of another program's history: the same file gives the same sessions, and no message is
+/// there twice.
+fn history(program: &str, data: &[u8]) {
+    let Some(importer) = importer(program) else {
+        panic!("there is no importer of {program}");
+    };
+    let path = Path::new("fuzz");
+    let _ = importer.recognises(path, data);
+    let _ = importer.begun(data);
+    let read = || {
+        let mut sessions = Vec::new();
+        let input = Input {
+            path,
+            content: Some(data),
+        };
+        let result = importer.read(&input, &mut |session| {
+            sessions.push(session);
+            ControlFlow::Continue(())
+        });
+        (result.map_err(|error| error.to_string()), sessions)
+    };
+    let (result, sessions) = read();
+    assert_eq!(read(), (result, sessions.clone()));
+    for session in sessions {
+        let ids: HashSet<_> = session.said.iter().map(|said| said.id).collect();
+        assert_eq!(ids.len(), session.said.len());
+    }
+}
+
+/// A session file of Claude Code.
+pub fn claude_code(data: &[u8]) {
+    history("claude-code", data);
+}
+
+/// A session file of Codex.
+pub fn codex(data: &[u8]) {
+    history("codex", data);
+}
+
+/// A session file of Gemini CLI.
+pub fn gemini_cli(data: &[u8]) {
+    history("gemini-cli", data);
+}
+
+/// An exported session of opencode.
+pub fn opencode(data: &[u8]) {
+    history("opencode", data);
 }
 
 /// A session of claude-master.

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::importer::{
-    Importer, Input, JsonLine, JsonLines, ReadError, Take, after, first_objects, text_at,
+    Importer, Input, JsonLine, JsonLines, ReadError, Take, first_objects, text_at, value_of,
 };
 use rollout::Rollout;
 
@@ -45,11 +45,13 @@ impl Importer for Codex {
         }
         // The first line contains the instructions for the model and may be longer than what is
         // looked at.
-        let end = beginning.len().min(400);
-        let start = &beginning[..end];
-        let is_header = start.starts_with(b"{\"id\":\"") && after(start, b"\"timestamp\":\"").is_some();
-        let has = |field: &[u8]| after(start, field).is_some();
-        if has(b"\"type\":\"session_meta\"") || (is_header && has(b"\"instructions\":")) {
+        let start = &beginning[..beginning.len().min(400)];
+        let is_meta =
+            value_of(start, "type").is_some_and(|kind| kind.starts_with(b"\"session_meta\""));
+        let is_header = start.starts_with(b"{\"id\":\"")
+            && value_of(start, "timestamp").is_some()
+            && value_of(start, "instructions").is_some();
+        if is_meta || is_header {
             return true;
         }
         first_objects(beginning).take(5).any(|line| {

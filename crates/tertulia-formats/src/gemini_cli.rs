@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::importer::{
-    Importer, Input, JsonLine, JsonLines, ReadError, Take, after, first_objects, text_at,
+    Importer, Input, JsonLine, JsonLines, ReadError, Take, first_objects, text_at, value_of,
 };
 use project::Folder;
 use session::Session;
@@ -41,7 +41,10 @@ impl Importer for GeminiCli {
         let is_session = |line: &Value| {
             text_at(line, "/sessionId").is_some() && text_at(line, "/projectHash").is_some()
         };
-        is_document(beginning) || first_objects(beginning).take(5).any(|line| is_session(&line))
+        is_document(beginning)
+            || first_objects(beginning)
+                .take(5)
+                .any(|line| is_session(&line))
     }
 
     fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
@@ -77,13 +80,15 @@ impl Importer for GeminiCli {
 /// Returns true if a file is one document: its first line does not end where its object does.
 fn is_document(beginning: &[u8]) -> bool {
     let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning);
-    let line = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = beginning
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     let is_line = serde_json::from_slice::<Value>(line).is_ok_and(|line| line.is_object());
-    let has = |field: &[u8]| after(beginning, field).is_some();
     !is_line
         && beginning.trim_ascii_start().starts_with(b"{")
-        && has(b"\"sessionId\"")
-        && has(b"\"projectHash\"")
+        && value_of(beginning, "sessionId").is_some()
+        && value_of(beginning, "projectHash").is_some()
 }
 
 /// The content of a file.

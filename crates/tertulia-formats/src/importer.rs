@@ -8,7 +8,7 @@ mod database;
 mod input;
 mod lines;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use branches::{Branch, Branches, sessions_of_branches};
-pub use builder::{Answer, SessionBuilder, Skipped, call_of_text};
+pub use builder::{Answer, SessionBuilder, Skipped, call_of_text, placeholder};
 #[cfg(feature = "sqlite")]
 pub use database::Database;
 pub use input::{Input, json_files};
@@ -47,7 +47,7 @@ pub trait Importer: std::fmt::Debug + Sync {
     /// Returns the time at which the session of a file began, if the beginning of the file says so.
     /// Files of a folder are imported in this order: forks after their origins.
     fn begun(&self, beginning: &[u8]) -> Option<Timestamp> {
-        let time = after(beginning, b"\"timestamp\":\"")?;
+        let time = value_of(beginning, "timestamp")?.strip_prefix(b"\"")?;
         let time = time.split(|byte| *byte == b'"').next()?;
         std::str::from_utf8(time).ok()?.parse().ok()
     }
@@ -88,12 +88,14 @@ pub enum ReadError {
     Invalid(String),
 }
 
-/// Returns the bytes after the first occurrence of `field`.
-pub fn after<'a>(beginning: &'a [u8], field: &[u8]) -> Option<&'a [u8]> {
-    let place = beginning
-        .windows(field.len())
-        .position(|part| part == field)?;
-    beginning.get(place + field.len()..)
+/// Returns what follows the first field of this name at the beginning of a file, which may be longer
+/// than what was read of it.
+pub fn value_of<'a>(beginning: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let name = format!("\"{name}\"");
+    let mut places = beginning.windows(name.len());
+    let place = places.position(|part| part == name.as_bytes())?;
+    let rest = beginning.get(place + name.len()..)?.trim_ascii_start();
+    Some(rest.strip_prefix(b":")?.trim_ascii_start())
 }
 
 /// Returns the whole JSON lines at the beginning of a file.
@@ -111,10 +113,11 @@ pub fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the number at a JSON pointer, or 0.
+/// Returns the number at a JSON pointer, or 0. A number that no program can have counted is damage.
 pub fn count_at(value: &Value, pointer: &str) -> u64 {
+    const MOST: u64 = 1_000_000_000_000;
     let number = value.pointer(pointer).and_then(Value::as_u64);
-    number.unwrap_or_default()
+    number.filter(|number| *number <= MOST).unwrap_or_default()
 }
 
 /// Returns the time at a JSON pointer.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::importer::{Importer, Input, ReadError, Take, after, text_at};
+use crate::importer::{Importer, Input, ReadError, Take, text_at, value_of};
 use session::Session;
 
 /// Name of the program in `import --from`.
@@ -46,11 +46,12 @@ impl Importer for Opencode {
         if beginning.starts_with(DATABASE) {
             return self.is_candidate(path);
         }
-        tree::is_part(path) || (is_session(beginning) && beginning.trim_ascii_start().starts_with(b"{"))
+        tree::is_part(path)
+            || (is_session(beginning) && beginning.trim_ascii_start().starts_with(b"{"))
     }
 
     fn begun(&self, beginning: &[u8]) -> Option<Timestamp> {
-        let time = after(beginning, b"\"created\":")?.trim_ascii_start();
+        let time = value_of(beginning, "created")?;
         let end = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let time: i64 = std::str::from_utf8(&time[..end]).ok()?.parse().ok()?;
         Timestamp::from_millisecond(time).ok()
@@ -104,12 +105,7 @@ fn read_database(_: &Input<'_>, _: &mut Take<'_>) -> Result<(), ReadError> {
 
 /// Returns true if a document begins with a session's id, as exports and session files do.
 fn is_session(beginning: &[u8]) -> bool {
-    let is_id = |rest: &[u8]| {
-        let rest = rest.trim_ascii_start();
-        let rest = rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start();
-        rest.starts_with(b"\"ses_")
-    };
-    after(beginning, b"\"id\"").is_some_and(is_id)
+    value_of(beginning, "id").is_some_and(|id| id.starts_with(b"\"ses_"))
 }
 
 /// Reads an exported session.

@@ -112,8 +112,12 @@ macro_rules! feed {
 feed!(
     entry,
     log,
+    claude_code,
     claude_master,
+    codex,
+    gemini_cli,
     openagent_terminal,
+    opencode,
     snapshot,
     team,
     markers,

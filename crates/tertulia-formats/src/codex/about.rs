@@ -52,7 +52,9 @@ impl About {
         let spawn = spawned.next();
         let is_subagent = spawn.is_some()
             || text_at(payload, "/thread_source") == Some("subagent")
-            || payload.get("parent_thread_id").is_some_and(Value::is_string);
+            || payload
+                .get("parent_thread_id")
+                .is_some_and(Value::is_string);
         let started_by = owned("/parent_thread_id").or_else(|| {
             let parent = text_at(spawn?, "/thread_spawn/parent_thread_id");
             parent.map(str::to_owned)

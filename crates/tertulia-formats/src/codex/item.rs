@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::output;
-use crate::importer::{Skipped, call_of_text, text_at};
+use crate::importer::{Skipped, call_of_text, placeholder, text_at};
 use tertulia_core::entry::{ToolCall, ToolOutcome};
 
 /// What an item is in the conversation.
@@ -139,7 +139,9 @@ fn user(payload: &Value, skipped: &mut Skipped) -> Item {
     let mut written = Vec::new();
     let mut context = Vec::new();
     for (place, text) in texts.into_iter().enumerate() {
-        let kind = kinds.and_then(|kinds| kinds.get(place)).and_then(Value::as_str);
+        let kind = kinds
+            .and_then(|kinds| kinds.get(place))
+            .and_then(Value::as_str);
         let is_context = match kind {
             Some(kind) if kind.starts_with("user.") => false,
             None | Some("unknown") => begins_with(&text, CONTEXT),
@@ -209,7 +211,7 @@ pub(super) fn texts(content: &Value, skipped: &mut Skipped) -> Vec<String> {
             let kind = text_at(part, "/type").unwrap_or("part");
             let kind = kind.trim_start_matches("input_");
             skipped.count(&format!("{kind} parts"));
-            format!("[{kind}]")
+            placeholder(kind, None)
         }
     });
     texts.collect()

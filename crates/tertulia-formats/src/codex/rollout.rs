@@ -77,7 +77,10 @@ impl<'a> Rollout<'a> {
             // Older files: a line about the session, then items.
             (Some(_), None) => ("response_item", line),
             (None, _) if line.get("id").is_some() => ("session_meta", line),
-            (None, _) => (text_at(line, "/record_type").unwrap_or("unknown lines"), line),
+            (None, _) => (
+                text_at(line, "/record_type").unwrap_or("unknown lines"),
+                line,
+            ),
         };
         self.time = time_at(line, "/timestamp").or(self.time);
         let ordinal = line.get("ordinal").and_then(Value::as_u64);
@@ -99,6 +102,7 @@ impl<'a> Rollout<'a> {
                 let text = text_at(payload, "/content").unwrap_or_default();
                 self.system(ordinal, "agent", text);
             }
+            "world_state" => self.branches.skip("context for the model"),
             "turn_context" => {
                 let model = text_at(payload, "/model").map(str::to_owned);
                 self.model = model.or(self.model.take());
@@ -145,11 +149,13 @@ impl<'a> Rollout<'a> {
             return false;
         }
         let starts = kind == "event_msg"
-            && matches!(text_at(payload, "/type"), Some("task_started" | "turn_started"));
+            && matches!(
+                text_at(payload, "/type"),
+                Some("task_started" | "turn_started")
+            );
         let turn = text_at(payload, "/turn_id").filter(|_| starts || kind == "turn_context");
-        let is_own_turn = turn.is_some_and(|turn| {
-            turn.len() != self.about.id.len() || turn > self.about.id.as_str()
-        });
+        let is_own_turn = turn
+            .is_some_and(|turn| turn.len() != self.about.id.len() || turn > self.about.id.as_str());
         let is_later = match (self.time, self.about.began) {
             (Some(time), Some(began)) => time.duration_since(began) > COPYING,
             _ => false,
@@ -180,7 +186,13 @@ impl<'a> Rollout<'a> {
                 let content = ["call", &call.id.clone(), &call.name.clone(), &arguments];
                 self.add(ordinal, &content, |builder, id| {
                     let tool_calls = vec![call];
-                    builder.agent(id, answer.with(|answer| Answer { tool_calls, ..answer }));
+                    builder.agent(
+                        id,
+                        answer.with(|answer| Answer {
+                            tool_calls,
+                            ..answer
+                        }),
+                    );
                 });
             }
             Item::Result(call, text, outcome) => {
@@ -195,7 +207,9 @@ impl<'a> Rollout<'a> {
                 });
             }
             Item::Context(text) if self.about.cwd.is_none() => {
-                let cwd = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
+                let cwd = text
+                    .split_once("<cwd>")
+                    .and_then(|(_, rest)| rest.split_once("</cwd>"));
                 self.about.cwd = cwd.map(|(cwd, _)| cwd.to_owned());
             }
             Item::Context(_) | Item::Nothing => {}
@@ -216,7 +230,7 @@ impl<'a> Rollout<'a> {
             }
             "turn_aborted" => {
                 self.is_answering = false;
-                let reason = text_at(payload, "/reason").unwrap_or("interrupted");
+                let reason = text_at(payload, "/reason").unwrap_or("turn_aborted");
                 self.system(ordinal, "aborted", reason);
             }
             "error" | "stream_error" => {
@@ -246,7 +260,9 @@ impl<'a> Rollout<'a> {
 
     fn system(&mut self, ordinal: Option<u64>, kind: &str, text: &str) {
         if !text.is_empty() {
-            self.add(ordinal, &[kind, text], |builder, id| builder.system(id, text));
+            self.add(ordinal, &[kind, text], |builder, id| {
+                builder.system(id, text)
+            });
         }
     }
 
@@ -332,7 +348,9 @@ impl<'a> Rollout<'a> {
                 said.message.speaker.kind == SpeakerKind::Ai && said.message.usage.is_none()
             });
             if held > 0 {
-                lost.push(format!("an answer that is not complete yet ({held} messages)"));
+                lost.push(format!(
+                    "messages of an answer that is not complete yet ({held})"
+                ));
             }
         }
         if self.thought.is_some() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::importer::{count_at, text_at};
+use crate::importer::{count_at, placeholder, text_at};
 use tertulia_core::entry::{ToolCall, ToolOutcome, Usage};
 
 /// Id of the message with which the program describes the environment in every session.
@@ -87,10 +87,7 @@ impl Content {
         let kind = part.as_object().and_then(|part| part.keys().next());
         let kind = kind.map_or("part", String::as_str).to_owned();
         let media = text_at(part, &format!("/{kind}/mimeType"));
-        self.text.push_str(&match media {
-            Some(media) => format!("[{kind}: {media}]"),
-            None => format!("[{kind}]"),
-        });
+        self.text.push_str(&placeholder(&kind, media));
         self.others.push(kind);
     }
 
@@ -135,7 +132,9 @@ pub(super) fn recorded_result(call: &Value) -> Option<(String, ToolOutcome)> {
     let mut texts: Vec<String> = texts.chain([content.text]).collect();
     texts.retain(|text| !text.is_empty());
     let text = match texts.is_empty() {
-        true => text_at(call, "/resultDisplay").unwrap_or_default().to_owned(),
+        true => text_at(call, "/resultDisplay")
+            .unwrap_or_default()
+            .to_owned(),
         false => texts.join("\n"),
     };
     let outcome = match status {

@@ -27,7 +27,9 @@ impl Folder {
             return Folder::default();
         };
         let above = path.parent().filter(|folder| *folder != chats);
-        let parent = above.and_then(Path::file_name).and_then(|name| name.to_str());
+        let parent = above
+            .and_then(Path::file_name)
+            .and_then(|name| name.to_str());
         Folder {
             cwd: chats.parent().and_then(cwd),
             parent: parent.map(str::to_owned),
@@ -44,7 +46,9 @@ fn cwd(project: &Path) -> Option<String> {
     let registry: Value = serde_json::from_str(&read(&registry)?).ok()?;
     let name = project.file_name()?.to_str()?;
     let projects = registry.get("projects")?.as_object()?;
-    let found = projects.iter().find(|(_, known)| known.as_str() == Some(name));
+    let found = projects
+        .iter()
+        .find(|(_, known)| known.as_str() == Some(name));
     found.map(|(cwd, _)| cwd.clone())
 }
 

@@ -97,7 +97,9 @@ impl Session {
         match text_at(record, "/type") {
             Some("user") => {
                 // What the user wrote, without the files that were added to it.
-                let shown = record.get("displayContent").filter(|shown| !shown.is_null());
+                let shown = record
+                    .get("displayContent")
+                    .filter(|shown| !shown.is_null());
                 self.user(id, time, Content::read(content), shown);
             }
             Some("gemini") => self.answer(id, time, record, Content::read(content)),
@@ -302,7 +304,10 @@ impl Session {
             if cwd.is_none() {
                 lost.push("the working directory, of which the file has only a hash".to_owned());
             }
-            if self.pending.is_some_and(|pending| pending.is_worth_keeping()) {
+            if self
+                .pending
+                .is_some_and(|pending| pending.is_worth_keeping())
+            {
                 lost.push("usage at the end, of an answer without content yet (1)".to_owned());
             }
         }

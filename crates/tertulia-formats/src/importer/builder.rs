@@ -267,3 +267,17 @@ pub fn call_of_text(id: &str, name: &str, arguments: &str) -> ToolCall {
         arguments,
     }
 }
+
+/// Returns a text in the place of a part that a message cannot contain.
+pub fn placeholder(kind: &str, detail: Option<&str>) -> String {
+    let line = |text: &str| -> String {
+        let shown = text.chars().take(60);
+        shown
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect()
+    };
+    match detail {
+        Some(detail) => format!("[{}: {}]", line(kind), line(detail)),
+        None => format!("[{}]", line(kind)),
+    }
+}

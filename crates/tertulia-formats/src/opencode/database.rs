@@ -18,9 +18,17 @@ pub(super) fn read(path: &Path, take: &mut Take<'_>) -> Result<(), ReadError> {
         let ids = rows.query_map([], |row| row.get::<_, String>(0))?;
         ids.collect::<rusqlite::Result<Vec<String>>>()
     })?;
+    let mut failures = Vec::new();
     let mut unsupported = 0;
     for id in ids {
-        let (session, newer) = database.read(|connection| session(connection, &id))?;
+        // One damaged session must not prevent the import of the others.
+        let (session, newer) = match database.read(|connection| session(connection, &id)) {
+            Ok(read) => read,
+            Err(error) => {
+                failures.push(format!("session {id}: {error}"));
+                continue;
+            }
+        };
         unsupported += newer;
         if let Some(session) = session.finish()
             && take(session) == ControlFlow::Break(())
@@ -28,17 +36,21 @@ pub(super) fn read(path: &Path, take: &mut Take<'_>) -> Result<(), ReadError> {
             return Ok(());
         }
     }
-    match unsupported {
-        0 => Ok(()),
-        count => Err(ReadError::Invalid(format!(
-            "{count} messages have a form that is not supported yet: save their sessions with `opencode export`"
-        ))),
+    if unsupported > 0 {
+        failures.push(format!(
+            "messages in a form that is not supported yet ({unsupported}): save their sessions with `opencode export`"
+        ));
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(ReadError::Invalid(failures.join("; "))),
     }
 }
 
 /// Returns a session, and the number of its messages that cannot be read.
 fn session(connection: &Connection, id: &str) -> rusqlite::Result<(Session, i64)> {
-    let words = "SELECT parent_id, directory, title, version, time_created FROM session WHERE id = ?1";
+    let words =
+        "SELECT parent_id, directory, title, version, time_created FROM session WHERE id = ?1";
     let info = connection.query_row(words, [id], |row| {
         Ok(json!({
             "id": id,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::importer::{Skipped, count_at, is_true_at, text_at};
+use crate::importer::{Skipped, count_at, is_true_at, placeholder, text_at};
 use tertulia_core::entry::{ToolCall, ToolOutcome, Usage};
 
 /// One step of an answer.
@@ -87,7 +87,8 @@ fn tool(part: &Value, step: &mut Step, skipped: &mut Skipped) {
     for _ in files.into_iter().flatten() {
         skipped.count("attachments of tool results");
     }
-    step.results.push((id, text.unwrap_or_default().to_owned(), outcome));
+    step.results
+        .push((id, text.unwrap_or_default().to_owned(), outcome));
 }
 
 fn failure(error: &str) -> ToolOutcome {
@@ -112,8 +113,7 @@ pub(super) fn written(parts: &[Value], skipped: &mut Skipped) -> String {
             "file" => {
                 skipped.count("file parts");
                 let name = text_at(part, "/filename").or_else(|| text_at(part, "/mime"));
-                let words = format!("[file: {}]", name.unwrap_or("unknown"));
-                push_text(&mut written, Some(&words));
+                push_text(&mut written, Some(&placeholder("file", name)));
             }
             // The text names the agent.
             "agent" => {}
@@ -126,7 +126,13 @@ pub(super) fn written(parts: &[Value], skipped: &mut Skipped) -> String {
 /// Returns usage. Newer versions record reasoning beside the output, older ones as part of it.
 pub(super) fn usage(tokens: Option<&Value>) -> Option<Usage> {
     let tokens = tokens?;
-    let counts = ["/input", "/cache/read", "/cache/write", "/output", "/reasoning"];
+    let counts = [
+        "/input",
+        "/cache/read",
+        "/cache/write",
+        "/output",
+        "/reasoning",
+    ];
     let [input, read, write, output, reasoning] = counts.map(|at| count_at(tokens, at));
     let input = input.saturating_add(read).saturating_add(write);
     let all = input.saturating_add(output).saturating_add(reasoning);

@@ -104,7 +104,8 @@ impl Session {
             let is_cut = is_cut && place + 1 == count;
             if is_cut {
                 // The answer itself says that it was interrupted.
-                error = error.filter(|_| text_at(info, "/error/name") != Some("MessageAbortedError"));
+                error =
+                    error.filter(|_| text_at(info, "/error/name") != Some("MessageAbortedError"));
             }
             self.step(info, step, created, place, is_cut);
         }
@@ -145,8 +146,9 @@ impl Session {
         if let Some((info, parts)) = open.first() {
             // Its finished steps do not change any more.
             self.add(info, parts, false);
-            let after = open.len() - 1;
-            let words = format!("an answer that is not complete yet, and {after} messages after it");
+            let count = open.len();
+            let words =
+                format!("an answer that is not complete yet, with what follows it ({count})");
             self.builder.changes.lost.push(words);
         }
         if self.builder.said().is_empty() {
@@ -166,6 +168,8 @@ impl Session {
 
 /// Returns true if the program recorded the end of an answer.
 fn is_complete(info: &Value) -> bool {
-    let completed = info.pointer("/time/completed").is_some_and(Value::is_number);
+    let completed = info
+        .pointer("/time/completed")
+        .is_some_and(Value::is_number);
     completed || info.get("error").is_some_and(Value::is_object)
 }

@@ -11,6 +11,7 @@ mod export_import;
 mod fork;
 mod help;
 mod hints;
+mod histories;
 mod imports;
 mod list;
 mod log;

@@ -1,0 +1,226 @@
+//! Imports of the histories of other agents' programs: everything arrives once, forks are forks, and
+//! a file that grew continues its session.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::home::{Home, both, messages};
+
+fn recorded(program: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tertulia-formats/fixtures")
+        .join(program)
+}
+
+/// Imports files or folders. Returns what became of each session.
+fn import(home: &Home, paths: &[PathBuf], more: &[&str]) -> Vec<Value> {
+    let mut args = vec!["import".to_owned(), "--json".to_owned()];
+    args.extend(more.iter().map(|more| (*more).to_owned()));
+    args.extend(paths.iter().map(|path| path.display().to_string()));
+    let document = home.run(&args).ok().json();
+    document["imported"].as_array().unwrap().clone()
+}
+
+fn results(imported: &[Value]) -> Vec<&str> {
+    let results = imported.iter().map(|one| one["result"].as_str().unwrap());
+    results.collect()
+}
+
+/// Returns the session that was imported from a program's session of this id.
+fn session(home: &Home, original: &str) -> Value {
+    home.show(original)
+}
+
+/// Returns all sessions, also those after the first page.
+fn all(home: &Home) -> Vec<Value> {
+    let args = ["list", "--all", "--json", "--limit", "1000"];
+    let document = home.run(&args).ok().json();
+    document["sessions"].as_array().unwrap().clone()
+}
+
+const PROGRAMS: [&str; 4] = ["claude-code", "codex", "gemini-cli", "opencode"];
+
+#[test]
+fn everything_arrives_once_and_forks_are_forks() {
+    both(|home| {
+        let folders = PROGRAMS.map(recorded);
+        let preview = import(home, &folders, &["--dry-run"]);
+        assert!(home.all().is_empty());
+        let imported = import(home, &folders, &[]);
+        assert_eq!(results(&preview), results(&imported));
+        let count = all(home).len();
+        assert_eq!(count, imported.len());
+        for again in import(home, &folders, &[]) {
+            assert_eq!(again["result"], "known", "{again}");
+        }
+        assert_eq!(all(home).len(), count);
+        home.run(&["doctor"]).ok();
+
+        // (fork, origin, number of messages that they share)
+        for (fork, origin, shared) in [
+            // It refers to lines of its origin.
+            (
+                "01a1e094-2608-7402-9856-a23f4ebcd087",
+                "01a1e094-1b23-7bb3-b1de-481e4e055140",
+                6,
+            ),
+            // It copied them.
+            (
+                "0199a1b2-0000-7000-8000-00000000000b",
+                "0199a1b2-0000-7000-8000-00000000000a",
+                4,
+            ),
+            (
+                "ses_e1f662e04ffeU7u24FSYwUAChU",
+                "ses_e1f66cd56ffeheka7C4m8vAPFf",
+                6,
+            ),
+        ] {
+            let (fork, origin) = (session(home, fork), session(home, origin));
+            assert_eq!(fork["parent"]["id"], origin["id"]);
+            assert_eq!(fork["parent"]["relation"], "fork");
+            let (own, theirs) = (messages(&fork), messages(&origin));
+            assert_eq!(own[..shared], theirs[..shared]);
+            assert!(own.len() > shared);
+            let short = &fork["id"].as_str().unwrap()[28..];
+            home.run(&["log", short, "--graph"]).ok().says("fork at");
+        }
+        // What was continued after a step back within a file.
+        let main = session(home, "0b0b0b0b-1111-4111-8111-111111111111");
+        let is_fork = |one: &&Value| one["parent"]["id"] == main["id"];
+        assert_eq!(all(home).iter().filter(is_fork).count(), 1);
+    });
+}
+
+#[test]
+fn a_file_that_grew_continues_its_session() {
+    let home = Home::new();
+    for (program, name, original) in [
+        (
+            "codex",
+            "multi-turn.jsonl",
+            "01a1e094-1b23-7bb3-b1de-481e4e055140",
+        ),
+        (
+            "gemini-cli",
+            "session-2026-11-15T19-20-8ce2f3eb.jsonl",
+            "8ce2f3eb-4a5b-43ae-aea2-95ae8dcd9086",
+        ),
+    ] {
+        let whole = fs::read_to_string(recorded(program).join(name)).unwrap();
+        let file = home.path().join(name);
+        let lines: Vec<&str> = whole.lines().collect();
+        for end in 1..=lines.len() {
+            fs::write(&file, lines[..end].join("\n")).unwrap();
+            let args = ["import", "--json", file.to_str().unwrap()];
+            let output = home.run(&args);
+            // The first lines have no messages.
+            if output.stdout.contains("contains no message") {
+                continue;
+            }
+            let document = output.ok().json();
+            let result = &document["imported"][0]["result"];
+            assert!(result != "forked", "{name}, line {end}");
+        }
+        let grown = session(&home, original);
+        let other = Home::new();
+        import(&other, &[recorded(program).join(name)], &[]);
+        assert_eq!(
+            messages(&grown),
+            messages(&session(&other, original)),
+            "{name}"
+        );
+    }
+    assert_eq!(home.all().len(), 2);
+}
+
+/// Writes an exported session of opencode as the files of its older storage.
+fn write_storage(storage: &Path, export: &Value) {
+    let write = |path: PathBuf, value: &Value| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value.to_string()).unwrap();
+    };
+    let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
+    let session = id(&export["info"]);
+    let file = format!("session/global/{session}.json");
+    write(storage.join(file), &export["info"]);
+    for message in export["messages"].as_array().unwrap() {
+        let message_id = id(&message["info"]);
+        let file = format!("message/{session}/{message_id}.json");
+        write(storage.join(file), &message["info"]);
+        for part in message["parts"].as_array().unwrap() {
+            let file = format!("part/{message_id}/{}.json", id(part));
+            write(storage.join(file), part);
+        }
+    }
+}
+
+#[test]
+fn a_storage_of_many_files_is_a_few_sessions() {
+    let home = &Home::new();
+    let storage = home.path().join("opencode/storage");
+    for name in ["export-multi-1.json", "export-multi-4-fork.json"] {
+        let export = fs::read(recorded("opencode").join(name)).unwrap();
+        let mut export: Value = serde_json::from_slice(&export).unwrap();
+        if name.contains("fork") {
+            // Newer sessions have smaller ids, so that a fork comes first in its folder.
+            export["info"]["id"] = json!("ses_0000");
+        }
+        write_storage(&storage, &export);
+    }
+    let output = home
+        .run(&["import", "--json", storage.to_str().unwrap()])
+        .ok();
+    let document = output.json();
+    assert_eq!(document["others"], 0);
+    let imported = document["imported"].as_array().unwrap();
+    assert_eq!(results(imported), ["created", "forked"]);
+    // The export is the same session.
+    let known = import(
+        home,
+        &[recorded("opencode").join("export-multi-1.json")],
+        &[],
+    );
+    assert_eq!(results(&known), ["known"]);
+}
+
+#[test]
+fn a_database_is_a_history() {
+    let home = &Home::new();
+    let folder = home.folder("share");
+    let path = folder.join("opencode.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            r#"CREATE TABLE session (id, parent_id, directory, title, version, time_created);
+            CREATE TABLE message (id, session_id, time_created, data);
+            CREATE TABLE part (id, message_id, session_id, data);
+            INSERT INTO session VALUES ('ses_1', NULL, '/w', 'A title', '1', 1700000000000);
+            INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{"role":"user","time":{"created":1700000000000}}');
+            INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', '{"type":"text","text":"hello there"}');"#,
+        )
+        .unwrap();
+    let imported = import(home, &[folder], &[]);
+    assert_eq!(results(&imported), ["created"]);
+    assert_eq!(home.said("ses_1"), ["hello there"]);
+    assert_eq!(session(home, "ses_1")["title"], "A title");
+    let database = fs::read(&path).unwrap();
+    let args = ["import", "--from", "opencode", "-"];
+    let output = home.prepare(&args).stdin(&database).run();
+    output.code(5).notes("name its file");
+}
+
+#[test]
+fn a_compressed_file_says_what_to_do() {
+    let home = &Home::new();
+    let folder = home.folder("sessions");
+    let name = "rollout-2026-01-02T03-04-05-01a1e094-1b23-7bb3-b1de-481e4e055140.jsonl.zst";
+    fs::write(folder.join(name), b"\x28\xb5\x2f\xfd\x00").unwrap();
+    let recorded = recorded("codex").join("reasoning.jsonl");
+    fs::copy(recorded, folder.join("reasoning.jsonl")).unwrap();
+    let output = home.run(&["import", folder.to_str().unwrap()]);
+    output.code(5).notes("zstd -d");
+    assert_eq!(home.all().len(), 1);
+}
