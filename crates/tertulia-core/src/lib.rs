@@ -22,17 +22,23 @@
 //! | [`redact`] | detection and replacement of secrets |
 //! | [`team`] | team files, their schemas, and the markers in team messages |
 //! | [`pair`] | state of a pair session, folded from its log |
+//! | [`diff`] | difference of two sessions, by messages and by words |
+//! | [`merge`] | one session of two |
+//! | [`align`] | alignment of two sequences |
 //! | [`jsonl`] | export and import of a whole log as text |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
 //! | [`project`] | names of projects |
 //! | [`clock`] | source of time and ids |
 
+pub mod align;
 pub mod clock;
+pub mod diff;
 pub mod entry;
 pub mod foreign;
 pub mod id;
 pub mod jsonl;
+pub mod merge;
 pub mod pair;
 pub mod preview;
 pub mod project;
