@@ -54,7 +54,7 @@ pub struct Filter {
     pub team: Option<String>,
     /// Only sessions with this tag.
     pub tag: Option<String>,
-    /// Only forks of this session.
+    /// Only sessions made from this one: forks, replays, and merges of it with another.
     pub parent: Option<SessionId>,
     /// Only sessions updated at or after this time.
     pub since: Option<Timestamp>,
@@ -98,9 +98,7 @@ impl Filter {
             && is(self.kind.as_ref(), Some(&meta.kind))
             && is(self.team.as_ref(), meta.team.as_ref())
             && self.tag.as_ref().is_none_or(|tag| meta.tags.contains(tag))
-            && self
-                .parent
-                .is_none_or(|id| meta.parent.as_ref().is_some_and(|parent| parent.id == id))
+            && self.parent.is_none_or(|id| meta.comes_from(id))
             && self.since.is_none_or(|since| meta.updated_at >= since)
             && self.until.is_none_or(|until| meta.updated_at < until)
             && match self.trash {

@@ -489,6 +489,12 @@ impl SessionMeta {
         self.answered_by.as_ref().or(last).map(String::as_str)
     }
 
+    /// Returns true if the session was made from another: as a fork, a replay or a merge.
+    pub fn comes_from(&self, id: SessionId) -> bool {
+        let mut origins = self.parent.iter().chain(&self.merged);
+        origins.any(|origin| origin.id == id)
+    }
+
     /// Returns the time from creation to the last message.
     pub fn duration(&self) -> SignedDuration {
         self.updated_at.duration_since(self.created_at)

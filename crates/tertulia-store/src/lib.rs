@@ -32,7 +32,7 @@
 //! |---|---|
 //! | [`Store`] | operations of a backend; the conformance suite holds all backends to them |
 //! | [`Maintenance`] | check, rebuild and description of a store |
-//! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork |
+//! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork, merge |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
 //! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
@@ -55,6 +55,7 @@ mod foreign;
 mod index;
 mod judge;
 mod late;
+mod merge;
 mod paging;
 mod place;
 mod queue;
@@ -77,6 +78,7 @@ pub use adopt::Adopted;
 pub use engine::{Engine, Threaded, Upkeep};
 pub use foreign::{Doing, Intake, Taken};
 pub use late::LateStore;
+pub use merge::{Divergence, MergeBase, NewMerge};
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};

@@ -174,7 +174,10 @@ impl Conditions {
             );
         }
         if let Some(parent) = filter.parent {
-            conditions.add("row ->> '$.parent.id' = ?", parent.to_string());
+            conditions.add(
+                "(row ->> '$.parent.id' = ? OR row ->> '$.merged.id' = ?)",
+                parent.to_string(),
+            );
         }
         if let Some(since) = filter.since {
             conditions.add("updated >= ?", since.as_microsecond());

@@ -125,7 +125,7 @@ impl Sessions {
         Entry::seal(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
     }
 
-    fn unsealed(&self, body: Body) -> StoreResult<Unsealed> {
+    pub(super) fn unsealed(&self, body: Body) -> StoreResult<Unsealed> {
         self.kept(self.clock.entry_id(), self.clock.now(), body)
     }
 

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod files;
+mod merge;
 mod model;
 mod salvage;

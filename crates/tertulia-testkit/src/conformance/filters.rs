@@ -1,6 +1,6 @@
 //! Filters.
 
-use tertulia_core::entry::{Created, Kind};
+use tertulia_core::entry::{Body, Created, Kind, Merged};
 use tertulia_core::query::{Filter, Order, Page, Trash};
 use tertulia_store::Store;
 
@@ -106,6 +106,26 @@ pub fn by_tag(store: &dyn Store) {
     assert_means(store, &tag("urgent"), &writers, &[1, 0]);
     assert_means(store, &tag("tags"), &writers, &[]);
     assert_means(store, &tag("Urgent"), &writers, &[]);
+}
+
+/// A merge comes from both sessions, a fork from one, whatever the fork's parent comes from.
+pub fn by_origin(store: &dyn Store) {
+    let mut writers = several(store, 3, |_, _| {});
+    writers.push(writers[0].fork(store, 1));
+    writers.push(writers[3].fork(store, 2));
+    let joins = Body::Merged(Merged {
+        ours: writers[0].origin(1),
+        theirs: writers[1].origin(1),
+    });
+    writers[2].append(store, vec![joins]);
+    let origin = |writer: &Writer| Filter {
+        parent: Some(writer.id),
+        ..Filter::default()
+    };
+    let filters: Vec<Filter> = writers.iter().map(origin).collect();
+    for (filter, expected) in filters.iter().zip([&[3, 2][..], &[2], &[], &[4], &[]]) {
+        assert_means(store, filter, &writers, expected);
+    }
 }
 
 /// `since` is inclusive, `until` exclusive.

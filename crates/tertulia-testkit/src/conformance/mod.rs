@@ -115,6 +115,7 @@ macro_rules! conformance_suite {
                 by_project,
                 by_kind_and_team,
                 by_tag,
+                by_origin,
                 by_time,
                 by_trash,
                 by_change,

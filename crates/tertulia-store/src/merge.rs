@@ -1,0 +1,222 @@
+//! What two sessions share, and the session that a merge of them makes.
+
+use super::{NewSession, Sessions, Start, StoreError, StoreResult};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Merged, Origin, Relation};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::merge::{MergedEntries, contains};
+use tertulia_core::query::{Filter, Page, Row};
+use tertulia_core::session::{Log, SESSION_LIMIT, SessionMeta};
+
+/// Lines per read, so that raw lines of a long log are never all in memory beside its entries.
+const PAGE: usize = 2000;
+
+/// Two sessions after their last common entry.
+#[derive(Clone, Debug)]
+pub struct Divergence {
+    /// The last common entry, or [`Head::START`].
+    pub shared: Head,
+    /// Entries of the first session after it.
+    pub ours: Log,
+    /// Entries of the second session after it.
+    pub theirs: Log,
+}
+
+/// Beginning of a merged session.
+#[derive(Clone, Debug)]
+pub enum MergeBase {
+    /// The entries that both sessions share.
+    Shared {
+        /// The last of them.
+        head: Head,
+        /// Their size in bytes.
+        bytes: u64,
+    },
+    /// A session of its own: the two share no entry.
+    New(Start),
+}
+
+/// Parameters of a merge.
+#[derive(Clone, Debug)]
+pub struct NewMerge {
+    /// Id of the new session.
+    pub id: SessionId,
+    /// Title of the new session.
+    pub title: Option<String>,
+    /// Beginning of the new session.
+    pub base: MergeBase,
+    /// End of the first session. The new session shares entries with it.
+    pub ours: Origin,
+    /// End of the second session.
+    pub theirs: Origin,
+}
+
+impl Sessions {
+    /// Reads two sessions after their last common entry.
+    pub async fn diverge(
+        &self,
+        ours: &SessionMeta,
+        theirs: &SessionMeta,
+    ) -> StoreResult<Divergence> {
+        let shared = self.shared_head(ours, theirs).await?;
+        Ok(Divergence {
+            shared,
+            ours: self.load_after(ours.id, shared).await?,
+            theirs: self.load_after(theirs.id, shared).await?,
+        })
+    }
+
+    /// Returns the last entry that two sessions share. Hashes are chained: an equal entry at the same
+    /// place proves that all before it are equal, so that a binary search finds the last one without
+    /// reading the logs.
+    pub async fn shared_head(&self, one: &SessionMeta, other: &SessionMeta) -> StoreResult<Head> {
+        let mut shared = Head::START;
+        let (mut low, mut high) = (0, one.head.seq.min(other.head.seq).0 + 1);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            let [one, other] = [
+                self.line_at(one.id, Seq(middle)).await?,
+                self.line_at(other.id, Seq(middle)).await?,
+            ];
+            let equal = one.filter(|line| Some(line) == other.as_ref());
+            match equal.and_then(|line| Entry::decode(&line).ok()) {
+                Some(entry) => (low, shared) = (middle, entry.head()),
+                None => high = middle,
+            }
+        }
+        Ok(shared)
+    }
+
+    async fn line_at(&self, id: SessionId, seq: Seq) -> StoreResult<Option<Vec<u8>>> {
+        let lines = self.store().read(id, seq.back(1), 1).await?;
+        let line = lines.into_iter().next().filter(|line| line.seq == seq);
+        Ok(line.map(|line| line.bytes))
+    }
+
+    /// Reads a log after one of its entries.
+    pub async fn load_after(&self, id: SessionId, head: Head) -> StoreResult<Log> {
+        let mut log = Log::default();
+        let (mut after, mut before) = (head.seq, Some(head));
+        while let Some((page, last)) = self.load_next(id, after, before, PAGE).await? {
+            let end = page.entries.last().filter(|entry| entry.seq == last);
+            (after, before) = (last, end.map(Entry::head));
+            log.entries.extend(page.entries);
+            log.damage.extend(page.damage);
+        }
+        Ok(log)
+    }
+
+    /// Returns a merge of two sessions that has all their messages, if there is one outside the trash.
+    pub async fn existing_merge(
+        &self,
+        (ours, theirs): (SessionId, SessionId),
+        divergence: &Divergence,
+    ) -> StoreResult<Option<Row>> {
+        let filter = Filter {
+            parent: Some(ours),
+            ..Filter::default()
+        };
+        let mut page = Page::first(500);
+        loop {
+            let listing = self.store().list(&filter, &page).await?;
+            for row in listing.rows {
+                let is_merge = row.meta.merged.is_some() && row.meta.comes_from(theirs);
+                if is_merge && self.has_both(&row.meta, divergence).await? {
+                    return Ok(Some(row));
+                }
+            }
+            match listing.next {
+                Some(next) => page.cursor = Some(next),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    async fn has_both(&self, merge: &SessionMeta, divergence: &Divergence) -> StoreResult<bool> {
+        let shared = divergence.shared;
+        let line = self.line_at(merge.id, shared.seq).await?;
+        let entry = line.and_then(|line| Entry::decode(&line).ok());
+        let is_shared = entry.is_some_and(|entry| entry.head() == shared);
+        let from = if is_shared { shared } else { Head::START };
+        let log = self.load_after(merge.id, from).await?;
+        let mut sides = [&divergence.ours, &divergence.theirs].into_iter();
+        Ok(sides.all(|side| contains(&log.entries, &side.entries)))
+    }
+
+    /// Creates a merged session in one append: all of it is there, or nothing. Durable on return.
+    pub async fn merge(
+        &self,
+        merge: &NewMerge,
+        entries: MergedEntries,
+    ) -> StoreResult<SessionMeta> {
+        let (head, base, opening) = opening(merge);
+        let joins = Body::Merged(Merged {
+            ours: merge.ours.clone(),
+            theirs: merge.theirs.clone(),
+        });
+        let mut new = vec![self.unsealed(opening)?, self.unsealed(joins)?];
+        for copy in entries.copies {
+            let mut kept = self.kept(copy.id, copy.at, copy.body)?;
+            for (kind, count) in copy.redacted {
+                *kept.redacted.entry(kind).or_insert(0) += count;
+            }
+            new.push(kept);
+        }
+        for body in entries.closing {
+            new.push(self.unsealed(body)?);
+        }
+        let entries = Entry::seal(&head, new)
+            .map_err(|error| StoreError::failed("cannot write an entry", error))?;
+        let own: u64 = entries
+            .iter()
+            .map(|entry| entry.line().len() as u64 + 1)
+            .sum();
+        let shared = match &merge.base {
+            MergeBase::Shared { bytes, .. } => *bytes,
+            MergeBase::New(_) => 0,
+        };
+        if shared + own > SESSION_LIMIT {
+            return Err(StoreError::TooLarge {
+                what: "the merged session",
+                size: shared + own,
+                limit: SESSION_LIMIT,
+            });
+        }
+        let new = NewSession {
+            id: merge.id,
+            base,
+            entries,
+        };
+        self.store().create(&new).await?;
+        Ok(self.row(merge.id).await?.meta)
+    }
+}
+
+/// Returns the head that a merged session continues, its base, and its first entry.
+fn opening(merge: &NewMerge) -> (Head, Option<Origin>, Body) {
+    match &merge.base {
+        MergeBase::New(start) => {
+            let start = Start {
+                id: merge.id,
+                title: merge.title.clone(),
+                ..start.clone()
+            };
+            (Head::START, None, start.opening())
+        }
+        MergeBase::Shared { head, .. } => {
+            let from = Origin {
+                id: merge.ours.id,
+                seq: head.seq,
+                hash: head.hash,
+            };
+            let opening = Body::Forked(Forked {
+                session: merge.id,
+                from: from.clone(),
+                relation: Relation::Merge,
+                title: merge.title.clone(),
+                project: None,
+                cwd: None,
+            });
+            (*head, Some(from), opening)
+        }
+    }
+}
