@@ -44,6 +44,17 @@ impl Common {
     }
 }
 
+/// One row of two sessions shown side by side.
+#[derive(Clone, Copy, Debug)]
+pub enum SideBySide<'c, 'a> {
+    /// This many items that do not differ.
+    Equal(usize),
+    /// Items that resemble each other.
+    Changed(&'c Item<'a>, &'c Item<'a>),
+    /// Items that only one session has. They stand in one row only because both come next.
+    Only(Option<&'c Item<'a>>, Option<&'c Item<'a>>),
+}
+
 /// Two sessions side by side, without the entries that they share by hash.
 #[derive(Debug)]
 pub struct Comparison<'a> {
@@ -123,4 +134,43 @@ impl<'a> Comparison<'a> {
             _ => None,
         })
     }
+
+    /// Returns the rows in which the sessions are shown side by side.
+    pub fn rows(&self) -> Vec<SideBySide<'_, 'a>> {
+        let mut rows = Vec::new();
+        let (mut equal, mut only_a, mut only_b) = (0, Vec::new(), Vec::new());
+        for step in &self.steps {
+            match *step {
+                Step::Equal(..) => equal += 1,
+                _ => {
+                    rows.extend((equal > 0).then(|| SideBySide::Equal(std::mem::take(&mut equal))))
+                }
+            }
+            match *step {
+                Step::OnlyA(a) => only_a.push(&self.a[a]),
+                Step::OnlyB(b) => only_b.push(&self.b[b]),
+                Step::Equal(..) => beside(&mut only_a, &mut only_b, &mut rows),
+                Step::Changed(a, b) => {
+                    beside(&mut only_a, &mut only_b, &mut rows);
+                    rows.push(SideBySide::Changed(&self.a[a], &self.b[b]));
+                }
+            }
+        }
+        beside(&mut only_a, &mut only_b, &mut rows);
+        rows.extend((equal > 0).then_some(SideBySide::Equal(equal)));
+        rows
+    }
+}
+
+/// Moves items that only one session has into rows, as long as both have some in one row.
+fn beside<'c, 'a>(
+    only_a: &mut Vec<&'c Item<'a>>,
+    only_b: &mut Vec<&'c Item<'a>>,
+    rows: &mut Vec<SideBySide<'c, 'a>>,
+) {
+    let count = only_a.len().max(only_b.len());
+    let row = |at: usize| SideBySide::Only(only_a.get(at).copied(), only_b.get(at).copied());
+    rows.extend((0..count).map(row));
+    only_a.clear();
+    only_b.clear();
 }

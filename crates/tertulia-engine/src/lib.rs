@@ -29,6 +29,7 @@
 //! | [`chat`], [`team`], [`pair`] | the policies: one agent, a team, an instructor and a worker |
 //! | [`answer`] | one answer of one agent, with its tool calls |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
+//! | [`single_answer`], [`merge_summary`] | one answer outside of a conversation; the summary of a merge |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
 //! | [`slash`], [`text`] | slash commands, and text for users, that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
@@ -42,10 +43,12 @@ pub mod event;
 pub mod frontend;
 pub mod live;
 pub mod log_writer;
+pub mod merge_summary;
 pub mod notice;
 pub mod pair;
 pub mod policy;
 pub mod setup;
+pub mod single_answer;
 pub mod slash;
 pub mod spec;
 pub mod task;

@@ -230,3 +230,41 @@ fn long_sessions_are_compared_quickly() {
     assert!(differing.count() > 4000);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn rows_have_both_sessions_side_by_side() {
+    let one = session(&[
+        "same",
+        "first",
+        "quite another thing",
+        "edited words here",
+        "end",
+    ]);
+    let other = session(&["same", "1", "2", "edited words there", "end"]);
+    let comparison = compared(&one, &other);
+    let text =
+        |item: Option<&Item<'_>>| item.map_or("-".to_owned(), |item| item.text().into_owned());
+    let rows: Vec<String> = comparison
+        .rows()
+        .into_iter()
+        .map(|row| match row {
+            SideBySide::Equal(count) => format!("{count} equal"),
+            SideBySide::Changed(a, b) => format!("{} ~ {}", text(Some(a)), text(Some(b))),
+            SideBySide::Only(a, b) => format!("{} | {}", text(a), text(b)),
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "1 equal",
+            "first | 1",
+            "quite another thing | 2",
+            "edited words here ~ edited words there",
+            "1 equal"
+        ]
+    );
+    let longer = session(&["same", "first", "second"]);
+    let rows = compared(&longer, &other[..2]);
+    let only = |row: &SideBySide<'_, '_>| matches!(row, SideBySide::Only(Some(_), None));
+    assert_eq!(rows.rows().iter().filter(|row| only(row)).count(), 2);
+}

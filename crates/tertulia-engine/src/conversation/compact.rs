@@ -12,13 +12,11 @@ use crate::context::{
 use crate::frontend::Frontend;
 use crate::notice::Notice;
 use crate::policy::Policy;
+use crate::single_answer::single_answer;
 use crate::tokens;
-use tertulia_agents::approval::Approval;
-use tertulia_agents::{
-    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, PromptMessage, ToolSide,
-};
+use tertulia_agents::{Agent, AgentError, FailureKind, PromptMessage, ToolSide};
 use tertulia_core::entry::human;
-use tertulia_core::entry::{Body, Compacted, MESSAGE_LIMIT, Role, Usage};
+use tertulia_core::entry::{Body, Compacted, Role, Usage};
 
 /// Tokens of the newest messages that are never summarised, without a threshold.
 const KEEP: u64 = 8_000;
@@ -214,38 +212,10 @@ impl Conversation {
         messages: Vec<PromptMessage>,
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
-        let question = AgentRequest {
-            total: messages.len() as u64,
-            messages,
-            marker: self.agent_marker(agent),
-            approval: Approval::None,
-            ephemeral: true,
-            ..AgentRequest::default()
-        };
-        let (sink, mut listener) = AgentSink::open(cancel);
-        let agent = agent.clone();
-        let answer = async move { agent.answer(&question, &sink).await };
-        let listen = async {
-            let (mut words, mut usage) = (String::new(), None);
-            while let Some(event) = listener.events.recv().await {
-                match event {
-                    // An agent that does not stop has no summary to give.
-                    AgentEvent::Text(text) if words.len() < MESSAGE_LIMIT / 2 => {
-                        words.push_str(&text)
-                    }
-                    AgentEvent::Usage(reported) => usage = Some(reported),
-                    _ => {}
-                }
-            }
-            (words, usage)
-        };
-        let (result, (words, usage)) = tokio::join!(answer, listen);
-        result?;
-        if words.trim().is_empty() {
-            let error = AgentError::new(FailureKind::Failed, "the agent gave no summary");
-            return Err(error);
-        }
-        Ok((words, usage))
+        let marker = self.agent_marker(agent);
+        let nothing = "the agent gave no summary";
+        let answer = single_answer(agent, messages, marker, nothing, cancel).await?;
+        Ok((answer.text, answer.usage))
     }
 }
 
