@@ -22,6 +22,18 @@ pub enum Scope {
     Tools,
 }
 
+impl Scope {
+    /// Returns the name of this many items.
+    pub const fn items(self, count: usize) -> &'static str {
+        match (self, count) {
+            (Scope::Messages, 1) => "message",
+            (Scope::Messages, _) => "messages",
+            (Scope::Tools, 1) => "tool call",
+            (Scope::Tools, _) => "tool calls",
+        }
+    }
+}
+
 /// What two sessions have in common before they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Common {
@@ -58,6 +70,8 @@ pub enum SideBySide<'c, 'a> {
 /// Two sessions side by side, without the entries that they share by hash.
 #[derive(Debug)]
 pub struct Comparison<'a> {
+    /// What is compared.
+    pub scope: Scope,
     /// Items of the first session.
     pub a: Vec<Item<'a>>,
     /// Items of the second session.
@@ -90,7 +104,7 @@ impl<'a> Comparison<'a> {
             let one = cache_a[at_a].get_or_init(|| Likeness::of(&a[at_a].text()));
             one.to(cache_b[at_b].get_or_init(|| Likeness::of(&b[at_b].text())))
         });
-        Comparison { a, b, steps }
+        Comparison { scope, a, b, steps }
     }
 
     /// Returns true if the sessions do not differ.

@@ -9,6 +9,9 @@ use tertulia_core::session::{Log, SESSION_LIMIT, SessionMeta};
 
 /// Lines per read, so that raw lines of a long log are never all in memory beside its entries.
 const PAGE: usize = 2000;
+/// Maximum number of entries for which room is made before they are read: a damaged row may claim any
+/// number.
+const MOST_RESERVED: usize = 500_000;
 
 /// Two sessions after their last common entry.
 #[derive(Clone, Debug)]
@@ -60,8 +63,8 @@ impl Sessions {
         let shared = self.shared_head(ours, theirs).await?;
         Ok(Divergence {
             shared,
-            ours: self.load_after(ours.id, shared).await?,
-            theirs: self.load_after(theirs.id, shared).await?,
+            ours: self.load_after(ours, shared).await?,
+            theirs: self.load_after(theirs, shared).await?,
         })
     }
 
@@ -93,10 +96,14 @@ impl Sessions {
     }
 
     /// Reads a log after one of its entries.
-    pub async fn load_after(&self, id: SessionId, head: Head) -> StoreResult<Log> {
+    pub async fn load_after(&self, meta: &SessionMeta, head: Head) -> StoreResult<Log> {
         let mut log = Log::default();
+        // A list that grows by doubling would take up to twice the memory.
+        let count = meta.head.seq.0.saturating_sub(head.seq.0);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        log.entries.reserve_exact(count.min(MOST_RESERVED));
         let (mut after, mut before) = (head.seq, Some(head));
-        while let Some((page, last)) = self.load_next(id, after, before, PAGE).await? {
+        while let Some((page, last)) = self.load_next(meta.id, after, before, PAGE).await? {
             let end = page.entries.last().filter(|entry| entry.seq == last);
             (after, before) = (last, end.map(Entry::head));
             log.entries.extend(page.entries);
@@ -137,7 +144,7 @@ impl Sessions {
         let entry = line.and_then(|line| Entry::decode(&line).ok());
         let is_shared = entry.is_some_and(|entry| entry.head() == shared);
         let from = if is_shared { shared } else { Head::START };
-        let log = self.load_after(merge.id, from).await?;
+        let log = self.load_after(merge, from).await?;
         let mut sides = [&divergence.ours, &divergence.theirs].into_iter();
         Ok(sides.all(|side| contains(&log.entries, &side.entries)))
     }

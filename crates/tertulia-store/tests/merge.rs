@@ -1,5 +1,7 @@
 //! Merges of random sessions on every backend: what is written is what the two sessions have.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
