@@ -37,6 +37,9 @@ pub fn session(row: &Row) -> Map<String, Value> {
     if let Some(source) = &meta.source {
         object.insert("source".into(), json!(source));
     }
+    if let Some(merged) = &meta.merged {
+        object.insert("merged".into(), json!(merged));
+    }
     object
 }
 

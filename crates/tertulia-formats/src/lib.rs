@@ -19,6 +19,7 @@
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
 //! | [`codex`] | no | yes: session files of Codex |
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
+//! | [`comparison`] | yes: the difference of two sessions, as JSON and as a page | no |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
 //! | [`opencode`] | no | yes: exports, files and databases of opencode |
@@ -30,6 +31,7 @@ pub mod claude_code;
 pub mod claude_master;
 pub mod codex;
 pub mod gemini_cli;
+pub mod comparison;
 pub mod importer;
 pub mod json;
 pub mod markdown;

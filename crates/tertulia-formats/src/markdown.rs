@@ -39,6 +39,12 @@ pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
             parent.seq
         ));
     }
+    if let Some(merged) = &meta.merged {
+        text.push_str(&format!(
+            "- and of `{}` at entry {}\n",
+            merged.id, merged.seq
+        ));
+    }
     for damage in &log.damage {
         text.push_str(&format!(
             "- damaged: entry {}: {}\n",
