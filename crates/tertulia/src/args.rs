@@ -180,6 +180,8 @@ pub enum Command {
     Undo(commands::undo::UndoArgs),
     Prune(commands::prune::PruneArgs),
     Fork(commands::fork::ForkArgs),
+    Diff(commands::diff::DiffArgs),
+    Merge(commands::merge::MergeArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
     Doctor(commands::doctor::DoctorArgs),

@@ -14,6 +14,7 @@
 )]
 
 mod append;
+mod compare;
 #[path = "../../tests/serve/crowd.rs"]
 mod crowd;
 #[path = "../../tests/home.rs"]
@@ -64,6 +65,9 @@ fn main() {
     }
     if wants("read") {
         reads::last_and_whole(&mut table);
+    }
+    if wants("diff") {
+        compare::measure(&mut table);
     }
     if wants("list") {
         reads::list(&mut table);

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod attach;
 pub mod chat;
 pub mod completions;
+pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod fork;
@@ -11,6 +12,7 @@ pub mod import;
 pub mod list;
 pub mod log;
 pub mod man;
+pub mod merge;
 pub mod pair;
 pub mod prune;
 pub mod ps;
@@ -66,6 +68,8 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Undo(args) => undo::run(&args, &global, ui),
         Command::Prune(args) => prune::run(&args, &global, ui),
         Command::Fork(args) => fork::run(&args, &global, ui),
+        Command::Diff(args) => diff::run(&args, &global, ui),
+        Command::Merge(args) => merge::run(&args, &global, ui),
         Command::Export(args) => export::run(&args, &global, ui),
         Command::Import(args) => import::run(&args, &global, ui),
         Command::Doctor(args) => doctor::run(&args, &global, ui),

@@ -173,6 +173,9 @@ fn transcript(workspace: &Workspace, row: &Row, log: &Log, ui: &mut Ui) {
             parent.seq
         ));
     }
+    if let Some(merged) = &meta.merged {
+        facts.push_str(&format!(" and {}:{}", merged.id.short(), merged.seq));
+    }
     let mut text = format!("{title}\n{}\n", ui.styled(DIM, &facts));
     if meta.kind == Kind::Team {
         text.push_str(&ui.styled(DIM, &show::statistics(meta)));

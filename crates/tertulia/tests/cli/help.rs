@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 40] = [
+const COMMANDS: [&[&str]; 42] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -15,6 +15,8 @@ const COMMANDS: [&[&str]; 40] = [
     &["undo"],
     &["prune"],
     &["fork"],
+    &["diff"],
+    &["merge"],
     &["export"],
     &["import"],
     &["doctor"],
