@@ -15,11 +15,13 @@
 //! |---|---|---|
 //! | [`json`] | yes: the object in all `--json` output | no |
 //! | [`jsonl`](tertulia_core::jsonl) | yes: the log itself, line by line | yes |
-//! | [`claude_code`] | no | yes: session files of Claude Code |
+//! | [`atif`](exporter::atif) | yes: a trajectory for evaluation and training programs | no |
+//! | [`claude_code`], [its exporter](exporter::claude_code) | yes: a file that Claude Code resumes | yes: session files of Claude Code |
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
-//! | [`codex`] | no | yes: session files of Codex |
+//! | [`codex`], [its exporter](exporter::codex) | yes: a file that Codex resumes | yes: session files of Codex |
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
 //! | [`comparison`] | yes: the difference of two sessions, as JSON and as a page | no |
+//! | [`html`] | yes: one page for people | no |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
 //! | [`opencode`] | no | yes: exports, files and databases of opencode |
@@ -32,6 +34,8 @@ pub mod claude_master;
 pub mod codex;
 pub mod gemini_cli;
 pub mod comparison;
+pub mod exporter;
+pub mod html;
 pub mod importer;
 pub mod json;
 pub mod markdown;

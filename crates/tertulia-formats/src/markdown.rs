@@ -1,11 +1,15 @@
 //! Exports a session as Markdown.
 
+mod index;
+
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
 use tertulia_core::entry::{Body, Entry, Message, Role, ToolOutcome};
 use tertulia_core::session::{Log, SessionMeta};
+
+pub use index::{index, is_index};
 
 /// Returns the whole transcript.
 pub fn transcript(meta: &SessionMeta, log: &Log) -> String {

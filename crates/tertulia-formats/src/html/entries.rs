@@ -1,0 +1,316 @@
+//! Renders the entries of a session. Tool results stand with their calls, reasoning with its
+//! answer.
+
+use std::collections::HashMap;
+
+use tertulia_core::entry::{
+    Body, Entry, Kind, Message, Role, SpeakerKind, ToolCall, ToolOutcome, Usage,
+};
+use tertulia_core::session::{Log, SessionMeta};
+use tertulia_core::team::markers;
+
+use super::code::Painter;
+use super::markdown::{self, Lines};
+use super::{Clock, Prompt, arguments, escape, grouped, shortened};
+
+/// The rendered entries, and the prompts among them.
+pub(super) struct Rendered {
+    pub(super) html: String,
+    pub(super) prompts: Vec<Prompt>,
+}
+
+/// Renders all entries.
+pub(super) fn render(meta: &SessionMeta, log: &Log, clock: Clock<'_>) -> Rendered {
+    let mut page = Page {
+        kind: meta.kind,
+        clock,
+        painter: Painter::new(),
+        results: results(log),
+        html: String::new(),
+        prompts: Vec::new(),
+    };
+    let mut entries = log.entries.iter().peekable();
+    while let Some(entry) = entries.next() {
+        match &entry.body {
+            Body::Message(message) => {
+                let mut thoughts = Vec::new();
+                // Reasoning is recorded after its answer.
+                while let Some(Body::Thought(thought)) = entries.peek().map(|next| &next.body) {
+                    if message.role != Role::Assistant {
+                        break;
+                    }
+                    let seq = entries.next().map_or(entry.seq, |next| next.seq);
+                    thoughts.push((seq.0, thought.text.as_str()));
+                }
+                page.message(entry, message, &thoughts);
+            }
+            Body::Thought(thought) => page.thoughts(&[(entry.seq.0, thought.text.as_str())]),
+            body => page.notice(entry, body),
+        }
+    }
+    Rendered {
+        html: page.html,
+        prompts: page.prompts,
+    }
+}
+
+/// Returns the results by the place of the message that has the call, and the id of the call. An id
+/// may occur again later: a result belongs to the last call before it.
+fn results(log: &Log) -> Results<'_> {
+    let mut calls: HashMap<&str, u64> = HashMap::new();
+    let mut results = Results::default();
+    for (entry, message) in log.messages() {
+        for call in &message.tool_calls {
+            calls.insert(&call.id, entry.seq.0);
+        }
+        let id = message.tool_call_id.as_deref().unwrap_or_default();
+        if message.tool_outcome().is_some()
+            && let Some(seq) = calls.remove(id)
+        {
+            results.by_call.insert((seq, id), (entry, message));
+            results.placed.insert(entry.seq.0, ());
+        }
+    }
+    results
+}
+
+#[derive(Default)]
+struct Results<'a> {
+    by_call: HashMap<(u64, &'a str), (&'a Entry, &'a Message)>,
+    /// Sequence numbers of the results that stand with their calls.
+    placed: HashMap<u64, ()>,
+}
+
+struct Page<'a> {
+    kind: Kind,
+    clock: Clock<'a>,
+    painter: Painter,
+    results: Results<'a>,
+    html: String,
+    prompts: Vec<Prompt>,
+}
+
+impl Page<'_> {
+    fn message(&mut self, entry: &Entry, message: &Message, thoughts: &[(u64, &str)]) {
+        if self.results.placed.contains_key(&entry.seq.0) {
+            return;
+        }
+        let text = match self.kind {
+            Kind::Team => markers::shown(&message.content),
+            Kind::Chat | Kind::Pair => message.content.clone(),
+        };
+        if let Some(outcome) = message.tool_outcome() {
+            let name = &message.speaker.name;
+            let opened = folded(
+                entry.seq.0,
+                Some(outcome),
+                name,
+                "its call is not in this export",
+            );
+            let output = self.painter.block("", &text);
+            self.html.push_str(&format!("{opened}{output}</details>\n"));
+            return;
+        }
+        let is_passed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
+        let class = match message.speaker.kind {
+            SpeakerKind::Human => "human",
+            SpeakerKind::Ai if is_passed_on => "passed",
+            SpeakerKind::Ai => "agent",
+            SpeakerKind::System | SpeakerKind::Tool => "system",
+        };
+        if class == "human" {
+            self.prompts.push(Prompt {
+                seq: entry.seq.0,
+                text: text.clone(),
+            });
+        }
+        let about = self.about(entry, message);
+        self.html.push_str(&format!(
+            "<article id=\"e{}\" class=\"{class}\">\n<header>{about}</header>\n",
+            entry.seq
+        ));
+        self.thoughts(thoughts);
+        if !text.trim().is_empty() {
+            let lines = match class {
+                "human" => Lines::Keep,
+                _ => Lines::Flow,
+            };
+            let rendered = markdown::render(&text, lines, &mut self.painter);
+            self.html
+                .push_str(&format!("<div class=\"text\">\n{rendered}</div>\n"));
+        }
+        for call in &message.tool_calls {
+            self.call(entry, call);
+        }
+        if message.interrupted {
+            self.html
+                .push_str("<p class=\"notice\">interrupted before its end</p>\n");
+        }
+        self.html.push_str("</article>\n");
+    }
+
+    /// Returns the line above a message: who, when, to whom, with what.
+    fn about(&self, entry: &Entry, message: &Message) -> String {
+        let mut facts = vec![self.clock.time(entry.at)];
+        if !message.addressees.is_empty() {
+            let names = message.addressees.iter();
+            let names: Vec<&str> = names.map(|one| one.identifier.as_str()).collect();
+            facts.push(format!("to {}", escape(&names.join(", "))));
+        }
+        if let Some(thread) = message
+            .thread
+            .as_deref()
+            .filter(|_| self.kind == Kind::Pair)
+        {
+            facts.push(format!("{}’s thread", escape(thread)));
+        }
+        facts.extend(message.model.as_deref().map(escape));
+        facts.extend(message.usage.map(tokens));
+        format!(
+            "<strong>{}</strong> <span class=\"facts\">{}</span>{}",
+            escape(&message.speaker.display_name),
+            facts.join(" · "),
+            anchor(entry.seq.0)
+        )
+    }
+
+    fn thoughts(&mut self, thoughts: &[(u64, &str)]) {
+        for (seq, text) in thoughts {
+            let rendered = markdown::render(text, Lines::Keep, &mut self.painter);
+            self.html.push_str(&format!(
+                "<details id=\"e{seq}\" class=\"thought\"><summary>Reasoning</summary>\n\
+                 <div class=\"text\">{rendered}</div></details>\n"
+            ));
+        }
+    }
+
+    fn call(&mut self, entry: &Entry, call: &ToolCall) {
+        let key = (entry.seq.0, call.id.as_str());
+        let result = self.results.by_call.get(&key).copied();
+        let outcome = result.and_then(|(_, message)| message.tool_outcome());
+        let seq = result.map_or(0, |(entry, _)| entry.seq.0);
+        let short = arguments::summary(&call.arguments);
+        let mut text = folded(seq, outcome, &call.name, &short);
+        text.push_str(&arguments::render(&call.arguments, &mut self.painter));
+        text.push_str(&match result {
+            Some((entry, message)) => format!(
+                "<p class=\"facts\">{} · {}{}</p>\n{}",
+                outcome.map_or("result", ToolOutcome::name),
+                self.clock.time(entry.at),
+                anchor(entry.seq.0),
+                self.painter.block("", &message.content)
+            ),
+            None => "<p class=\"facts\">no result was recorded</p>\n".to_owned(),
+        });
+        text.push_str("</details>\n");
+        self.html.push_str(&text);
+    }
+
+    fn notice(&mut self, entry: &Entry, body: &Body) {
+        let (class, text) = notice(body);
+        if text.is_empty() {
+            return;
+        }
+        let more = match body {
+            Body::Compacted(compacted) => format!(
+                "<details class=\"thought\"><summary>Summary</summary>\n<div class=\"text\">{}</div></details>",
+                markdown::render(&compacted.summary, Lines::Flow, &mut self.painter)
+            ),
+            _ => String::new(),
+        };
+        self.html.push_str(&format!(
+            "<div id=\"e{}\" class=\"{class}\"><p>{} <span class=\"facts\">{}</span>{}</p>{more}</div>\n",
+            entry.seq,
+            escape(&shortened(&text, 400)),
+            self.clock.time(entry.at),
+            anchor(entry.seq.0)
+        ));
+    }
+}
+
+/// Returns the class and the text of an entry that is no message; an empty text for those that the
+/// heading of the page already tells.
+fn notice(body: &Body) -> (&'static str, String) {
+    let text = match body {
+        Body::Failed(failed) if failed.withdrawn => {
+            format!("{}: stopped before an answer", failed.agent)
+        }
+        Body::Failed(failed) => return ("notice error", failed.to_string()),
+        Body::Lost(lost) => {
+            return (
+                "notice error",
+                format!("An entry is lost here: {}", lost.reason),
+            );
+        }
+        Body::Repaired(_) => return ("notice error", "The log was repaired here".to_owned()),
+        Body::Compacted(compacted) => format!(
+            "{} summarised the entries up to {}",
+            compacted.agent, compacted.upto
+        ),
+        Body::Tasked(tasked) => format!("Task: {}", tasked.task),
+        Body::Renamed(renamed) => format!("Renamed: {}", renamed.title),
+        Body::Tagged(tagged) => {
+            let add = tagged.add.iter().map(|tag| format!("+{tag}"));
+            let remove = tagged.remove.iter().map(|tag| format!("-{tag}"));
+            let tags: Vec<String> = add.chain(remove).collect();
+            format!("Tagged: {}", tags.join(" "))
+        }
+        Body::Trashed(_) => "Moved to the trash".to_owned(),
+        Body::Restored(_) => "Restored from the trash".to_owned(),
+        Body::Undone(undone) => format!("Undid the change of entry {}", undone.change),
+        Body::Forked(forked) => {
+            format!("Continues session {}:{}", forked.from.id, forked.from.seq)
+        }
+        Body::Imported(imported) => {
+            format!("Imported from {} {}", imported.program, imported.original)
+        }
+        Body::Merged(merged) => {
+            format!("Merged from {} and {}", merged.ours.id, merged.theirs.id)
+        }
+        Body::Replayed(replayed) => format!("Replay of {}", replayed.of.id),
+        Body::Linked(linked) => format!("{} keeps its own session {}", linked.agent, linked.native),
+        Body::Unknown(kind) => format!("Entry of type {kind}, which this version does not know"),
+        Body::Created(_)
+        | Body::Message(_)
+        | Body::Thought(_)
+        | Body::Seated(_)
+        | Body::Paired(_)
+        | Body::Budgeted(_) => String::new(),
+    };
+    ("notice", text)
+}
+
+/// Returns the beginning of a folded tool call or result.
+fn folded(seq: u64, outcome: Option<ToolOutcome>, name: &str, summary: &str) -> String {
+    let id = match seq {
+        0 => String::new(),
+        seq => format!(" id=\"e{seq}\""),
+    };
+    let (class, sign) = match outcome {
+        Some(outcome) => (outcome.name(), outcome.sign()),
+        None => ("interrupted", "…"),
+    };
+    format!(
+        "<details{id} class=\"tool {class}\"><summary><span class=\"sign\">{sign}</span> \
+         <b>{}</b> <code>{}</code></summary>\n",
+        escape(name),
+        escape(summary)
+    )
+}
+
+fn anchor(seq: u64) -> String {
+    format!(" <a class=\"anchor\" href=\"#e{seq}\">#{seq}</a>")
+}
+
+fn tokens(usage: Usage) -> String {
+    let about = if usage.estimated { "≈" } else { "" };
+    let cached = match usage.cache_read {
+        0 => String::new(),
+        cached => format!(" ({} cached)", grouped(cached)),
+    };
+    format!(
+        "{about}{} in{cached}, {about}{} out",
+        grouped(usage.input),
+        grouped(usage.output)
+    )
+}
