@@ -173,30 +173,46 @@ pub enum ExportFormat {
     /// Markdown, for people.
     #[default]
     Markdown,
+    /// One page, for people.
+    Html,
     /// One JSON object.
     Json,
     /// The log itself, line by line.
     Jsonl,
     /// The messages of a team session as one document.
     Snapshot,
+    /// A file that Claude Code resumes.
+    ClaudeCode,
+    /// A file that Codex resumes.
+    Codex,
+    /// A trajectory for evaluation and training.
+    Atif,
 }
 
 impl ExportFormat {
     /// All formats, in the order of the help.
-    pub const ALL: [ExportFormat; 4] = [
+    pub const ALL: [ExportFormat; 8] = [
         ExportFormat::Markdown,
+        ExportFormat::Html,
         ExportFormat::Json,
         ExportFormat::Jsonl,
         ExportFormat::Snapshot,
+        ExportFormat::ClaudeCode,
+        ExportFormat::Codex,
+        ExportFormat::Atif,
     ];
 
     /// Returns the name as users write it.
     pub const fn name(self) -> &'static str {
         match self {
             ExportFormat::Markdown => "md",
+            ExportFormat::Html => "html",
             ExportFormat::Json => "json",
             ExportFormat::Jsonl => "jsonl",
             ExportFormat::Snapshot => "snapshot",
+            ExportFormat::ClaudeCode => "claude-code",
+            ExportFormat::Codex => "codex",
+            ExportFormat::Atif => "atif",
         }
     }
 

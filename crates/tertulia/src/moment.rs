@@ -66,6 +66,11 @@ pub fn clock(then: Timestamp, now: Timestamp) -> String {
     then.strftime(format).to_string()
 }
 
+/// Returns the system's time zone.
+pub fn zone() -> TimeZone {
+    TimeZone::system()
+}
+
 /// Formats date and time in the system's zone.
 pub fn dated(then: Timestamp) -> String {
     let then = then.to_zoned(TimeZone::system());

@@ -120,9 +120,7 @@ fn patience(settings: &Settings) -> Patience {
 /// Resolves the settings and shows their warnings. Rejects invalid values.
 pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
     let settings = told(Settings::resolve(global, ui, Faults::Refuse)?, ui);
-    if let Some(rules) = &settings.redact_rules {
-        extend_redaction(rules)?;
-    }
+    redaction_rules(&settings)?;
     Ok(settings)
 }
 
@@ -154,6 +152,14 @@ fn told(settings: Settings, ui: &mut Ui) -> Settings {
         ));
     }
     settings
+}
+
+/// Adds the redaction rules that the settings name, if any.
+pub fn redaction_rules(settings: &Settings) -> CommandResult<()> {
+    match &settings.redact_rules {
+        Some(rules) => extend_redaction(rules),
+        None => Ok(()),
+    }
 }
 
 /// Adds the user's own redaction rules.

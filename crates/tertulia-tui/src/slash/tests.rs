@@ -83,6 +83,14 @@ fn a_form_is_told_from_a_file() {
         export("/export talk.jsonl"),
         (Some(ExportFormat::Jsonl), some("talk.jsonl"))
     );
+    assert_eq!(
+        export("/export talk.html"),
+        (Some(ExportFormat::Html), some("talk.html"))
+    );
+    assert_eq!(
+        export("/export claude-code"),
+        (Some(ExportFormat::ClaudeCode), None)
+    );
     assert_eq!(export("/export ./talk"), (None, some("./talk")));
     assert_eq!(export("/export .md"), (None, some(".md")));
     assert_eq!(
@@ -91,11 +99,11 @@ fn a_form_is_told_from_a_file() {
     );
     assert_eq!(
         wrong("/export pdf talk.pdf"),
-        "/export has no format 'pdf'; formats: md, json, jsonl, snapshot: /export [FORMAT] [FILE]"
+        "/export has no format 'pdf'; formats: md, html, json, jsonl, snapshot, claude-code, codex, atif: /export [FORMAT] [FILE]"
     );
     for line in ["/export pdf", "/export talk.pdf"] {
         let why = wrong(line);
-        assert!(why.contains("no format 'pdf'; formats: md, json"), "{why}");
+        assert!(why.contains("no format 'pdf'; formats: md, html"), "{why}");
     }
     assert_eq!(export("/export talk.txt"), (None, some("talk.txt")));
 }

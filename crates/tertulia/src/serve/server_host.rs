@@ -154,7 +154,7 @@ impl ServerHost {
         let workspace = &self.workspace;
         let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;
         workspace.with_unfinished(row, &mut log)?;
-        export::content(format, row, &log)
+        Ok(export::render(format, row, &log, &workspace.settings.cwd)?.content)
     }
 }
 

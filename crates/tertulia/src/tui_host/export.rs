@@ -26,17 +26,20 @@ pub fn export(
     let row = workspace.wait(workspace.sessions.row(session))?;
     let mut log = workspace.wait(workspace.sessions.load(session))?;
     workspace.with_unfinished(&row, &mut log)?;
-    let content = export::content(format, &row, &log)?;
+    let rendered = export::render(format, &row, &log, &shown.cwd)?;
     let mut notes: Vec<String> = show::damage(&log.damage)
         .iter()
         .map(|line| format!("damaged: {line}"))
         .collect();
-    notes.extend(export::left_out(format, &row, &log));
+    if !rendered.left_out.is_empty() {
+        notes.push(format!("left out: {}", rendered.left_out.listed()));
+    }
+    notes.extend(rendered.notes);
     let path = place(shown, session, format, file)?;
-    export::write(&path, content.as_bytes(), false)?;
+    export::write(&path, rendered.content.as_bytes(), false)?;
     Ok(Exported {
         path,
-        bytes: content.len(),
+        bytes: rendered.content.len(),
         notes,
     })
 }
@@ -67,20 +70,20 @@ impl From<ExportFormat> for Format {
     fn from(format: ExportFormat) -> Format {
         match format {
             ExportFormat::Markdown => Format::Md,
+            ExportFormat::Html => Format::Html,
             ExportFormat::Json => Format::Json,
             ExportFormat::Jsonl => Format::Jsonl,
             ExportFormat::Snapshot => Format::Snapshot,
+            ExportFormat::ClaudeCode => Format::ClaudeCode,
+            ExportFormat::Codex => Format::Codex,
+            ExportFormat::Atif => Format::Atif,
         }
     }
 }
 
 /// Returns an unused file name in a folder.
 fn free_name(folder: &Path, session: SessionId, format: Format) -> CommandResult<PathBuf> {
-    let extension = match format {
-        Format::Md => "md",
-        Format::Json | Format::Snapshot => "json",
-        Format::Jsonl => "jsonl",
-    };
+    let extension = format.extension();
     let stem = format!("tertulia-{}", session.short());
     let mut names = (1..=MOST_NAMES).map(|number| {
         folder.join(match number {

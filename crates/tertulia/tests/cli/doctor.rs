@@ -22,7 +22,7 @@ fn logs(home: &Home) -> Vec<PathBuf> {
 }
 
 /// Changes one letter of a message in the store's files, in place.
-fn flip(home: &Home, words: &str) {
+pub(super) fn flip(home: &Home, words: &str) {
     let mut flipped = 0;
     for path in logs(home) {
         let mut bytes = fs::read(&path).unwrap();

@@ -8,6 +8,8 @@ mod discover;
 mod diff;
 mod doctor;
 mod earlier_version;
+mod export_folder;
+mod export_formats;
 mod export_import;
 mod fork;
 mod help;
