@@ -9,6 +9,7 @@ mod input;
 mod lines;
 #[cfg(test)]
 pub(crate) mod tests;
+mod times;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -20,9 +21,10 @@ use serde_json::Value;
 pub use branches::{Branch, Branches, sessions_of_branches};
 pub use builder::{Answer, SessionBuilder, Skipped, call_of_text, placeholder};
 #[cfg(feature = "sqlite")]
-pub use database::Database;
+pub use database::{Database, Row, is_database_with};
 pub use input::{Input, json_files};
 pub use lines::{JsonLine, JsonLines};
+pub use times::{local_time, unix_time, utc_time};
 
 use tertulia_core::foreign::Foreign;
 

@@ -12,7 +12,7 @@ use crate::importer::{Database, ReadError, Take};
 
 /// Reads all sessions, oldest first: forks come after their origins.
 pub(super) fn read(path: &Path, take: &mut Take<'_>) -> Result<(), ReadError> {
-    let database = Database::new(path);
+    let database = Database::open(path)?;
     let ids = database.read(|connection| {
         let mut rows = connection.prepare("SELECT id FROM session ORDER BY time_created, id")?;
         let ids = rows.query_map([], |row| row.get::<_, String>(0))?;
