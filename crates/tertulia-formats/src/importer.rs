@@ -73,6 +73,7 @@ pub const IMPORTERS: &[&dyn Importer] = &[
     &crate::gemini_cli::GeminiCli,
     &crate::opencode::Opencode,
 ];
+pub const IMPORTERS: &[&dyn Importer] = &[&crate::claude_code::ClaudeCode, &crate::aider::Aider];
 
 /// Returns the importer of a program.
 pub fn importer(name: &str) -> Option<&'static dyn Importer> {

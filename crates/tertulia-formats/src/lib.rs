@@ -17,6 +17,8 @@
 //! | [`jsonl`](tertulia_core::jsonl) | yes: the log itself, line by line | yes |
 //! | [`atif`](exporter::atif) | yes: a trajectory for evaluation and training programs | no |
 //! | [`claude_code`], [its exporter](exporter::claude_code) | yes: a file that Claude Code resumes | yes: session files of Claude Code |
+//! | [`aider`] | no | yes: chat histories of aider |
+//! | [`claude_code`] | no | yes: session files of Claude Code |
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
 //! | [`codex`], [its exporter](exporter::codex) | yes: a file that Codex resumes | yes: session files of Codex |
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
@@ -29,6 +31,7 @@
 //!
 //! An imported session is a [`foreign`](tertulia_core::foreign) session before it becomes entries.
 
+pub mod aider;
 pub mod claude_code;
 pub mod claude_master;
 pub mod codex;

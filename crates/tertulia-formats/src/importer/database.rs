@@ -250,14 +250,26 @@ mod tests {
         writer
             .execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES ('one')")
             .unwrap();
-        let bytes = || (fs::read(&path).unwrap(), fs::read(beside(&path, "-wal")).unwrap());
+        let bytes = || {
+            (
+                fs::read(&path).unwrap(),
+                fs::read(beside(&path, "-wal")).unwrap(),
+            )
+        };
         let before = bytes();
         assert!(!before.1.is_empty());
         let database = Database::open(&path).unwrap();
         assert_eq!(count(&database), 1);
-        writer.execute_batch("INSERT INTO notes VALUES ('two')").unwrap();
+        writer
+            .execute_batch("INSERT INTO notes VALUES ('two')")
+            .unwrap();
         assert_eq!(count(&database), 2);
-        assert!(database.connection.execute_batch("DELETE FROM notes").is_err());
+        assert!(
+            database
+                .connection
+                .execute_batch("DELETE FROM notes")
+                .is_err()
+        );
         let before = bytes();
         drop(database);
         assert_eq!(bytes(), before);
@@ -276,11 +288,17 @@ mod tests {
             .unwrap();
         fs::copy(&path, &copy).unwrap();
         fs::copy(beside(&path, "-wal"), beside(&copy, "-wal")).unwrap();
-        let before = (fs::read(&copy).unwrap(), fs::read(beside(&copy, "-wal")).unwrap());
+        let before = (
+            fs::read(&copy).unwrap(),
+            fs::read(beside(&copy, "-wal")).unwrap(),
+        );
         let database = Database::open(&copy).unwrap();
         assert_eq!(count(&database), 1);
         drop(database);
-        let after = (fs::read(&copy).unwrap(), fs::read(beside(&copy, "-wal")).unwrap());
+        let after = (
+            fs::read(&copy).unwrap(),
+            fs::read(beside(&copy, "-wal")).unwrap(),
+        );
         assert_eq!(after, before);
     }
 
@@ -325,7 +343,10 @@ mod tests {
         let error = Database::open(&path)
             .and_then(|database| database.has("notes", "text"))
             .unwrap_err();
-        assert!(error.to_string().contains("the database is damaged"), "{error}");
+        assert!(
+            error.to_string().contains("the database is damaged"),
+            "{error}"
+        );
         let beginning = fs::read(&path).unwrap();
         let columns = [("notes", "text")];
         assert!(is_database_with(&path, &beginning, "a.db", &columns));
