@@ -23,6 +23,7 @@ pub use builder::{Answer, SessionBuilder, Skipped, call_of_text, placeholder};
 #[cfg(feature = "sqlite")]
 pub use database::{Database, Row, is_database_with};
 pub use input::{Input, json_files};
+pub use database::{Database, Row, damaged_rows, is_database, is_database_with};
 pub use lines::{JsonLine, JsonLines};
 pub use times::{local_time, unix_time, utc_time};
 

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
-use super::ReadError;
+use super::{Input, ReadError};
 
 /// First bytes of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -29,6 +29,17 @@ pub struct Database {
 }
 
 impl Database {
+    /// Opens the database to import.
+    pub fn of(input: &Input<'_>) -> Result<Database, ReadError> {
+        match input.content {
+            None => Database::open(input.path),
+            Some(_) => {
+                let words = "a database cannot be read from standard input; name its file";
+                Err(ReadError::Invalid(words.to_owned()))
+            }
+        }
+    }
+
     /// Opens a database. Neither the database nor its write-ahead log is changed.
     pub fn open(path: &Path) -> Result<Database, ReadError> {
         let mut header = Vec::with_capacity(HEADER);
@@ -154,6 +165,22 @@ fn text(value: ValueRef<'_>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Returns true if a file that begins with these bytes is a database.
+pub fn is_database(beginning: &[u8]) -> bool {
+    beginning.starts_with(MAGIC)
+}
+
+/// Names the rows of a table that could not be read, for the report.
+pub fn damaged_rows(table: &str, rows: &[String]) -> Option<String> {
+    const LISTED: usize = 20;
+    let listed = &rows[..rows.len().min(LISTED)];
+    let more = match rows.len() - listed.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!rows.is_empty()).then(|| format!("damaged rows of {table}: {}{more}", listed.join(", ")))
+}
+
 /// Returns true if a file is a database with these columns. A database that cannot be read is
 /// recognised by its name, so that the import reports the fault.
 pub fn is_database_with(
@@ -170,7 +197,7 @@ pub fn is_database_with(
         }
         Ok(true)
     };
-    beginning.starts_with(MAGIC)
+    is_database(beginning)
         && match Database::open(path).and_then(has_all) {
             Ok(found) => found,
             Err::<_, ReadError>(_) => path.file_name().is_some_and(|found| found == name),
@@ -348,6 +375,13 @@ mod tests {
             "{error}"
         );
         let beginning = fs::read(&path).unwrap();
+        let content = Some(&beginning[..]);
+        let input = Input {
+            path: &path,
+            content,
+        };
+        let error = Database::of(&input).unwrap_err();
+        assert!(error.to_string().contains("standard input"), "{error}");
         let columns = [("notes", "text")];
         assert!(is_database_with(&path, &beginning, "a.db", &columns));
         assert!(!is_database_with(&path, &beginning, "b.db", &columns));
