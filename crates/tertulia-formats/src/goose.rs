@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::importer::{
-    Importer, Input, JsonLine, JsonLines, ReadError, Take, count_at, first_objects, text_at,
-    utc_time,
+    Importer, Input, JsonLine, JsonLines, ReadError, Take, attach_last, count_at, first_objects,
+    text_at, utc_time,
 };
 use content::{Messages, Record};
-use tertulia_core::entry::{SpeakerKind, Usage};
+use tertulia_core::entry::Usage;
 use tertulia_core::foreign::Foreign;
 
 /// Name of the program in `import --from`.
@@ -109,24 +109,4 @@ fn session_file(input: &Input<'_>) -> Result<Option<Foreign>, ReadError> {
     );
     attach_last(&mut session, last);
     Ok(Some(session))
-}
-
-/// Attaches the figures of the last request to the last answer. The program records others only as
-/// a total, which would count twice after the session goes on.
-fn attach_last(session: &mut Foreign, usage: Usage) {
-    if usage == Usage::default() {
-        return;
-    }
-    let mut answers = session
-        .said
-        .iter_mut()
-        .filter(|said| said.message.speaker.kind == SpeakerKind::Ai);
-    if let Some(last) = answers.next_back() {
-        last.message.usage = Some(usage);
-        last.message.usage_id = Some(last.id.to_string());
-    }
-    if answers.next().is_some() {
-        let words = "usage of all answers but the last, which the program did not record";
-        session.changes.lost.push(words.to_owned());
-    }
 }

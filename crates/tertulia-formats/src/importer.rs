@@ -10,6 +10,7 @@ mod lines;
 #[cfg(test)]
 pub(crate) mod tests;
 mod times;
+mod usage;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -26,6 +27,7 @@ pub use input::{Input, json_files};
 pub use database::{Database, Row, damaged_rows, is_database, is_database_with};
 pub use lines::{JsonLine, JsonLines};
 pub use times::{local_time, unix_time, utc_time};
+pub use usage::attach_last;
 
 use tertulia_core::foreign::Foreign;
 

@@ -24,6 +24,7 @@
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
 //! | [`comparison`] | yes: the difference of two sessions, as JSON and as a page | no |
 //! | [`html`] | yes: one page for people | no |
+//! | `crush` | no | yes: databases of Crush |
 //! | [`goose`] | no | yes: session files and database of goose |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
@@ -40,6 +41,8 @@ pub mod gemini_cli;
 pub mod comparison;
 pub mod exporter;
 pub mod html;
+#[cfg(feature = "sqlite")]
+pub mod crush;
 pub mod goose;
 pub mod importer;
 pub mod json;

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::content::{Messages, Record};
-use super::{DATABASE, PROGRAM, attach_last};
+use super::{DATABASE, PROGRAM};
 use crate::importer::{
-    Database, Input, ReadError, Row, Take, damaged_rows, is_database_with, text_at, unix_time,
-    utc_time,
+    Database, Input, ReadError, Row, Take, attach_last, damaged_rows, is_database_with, text_at,
+    unix_time, utc_time,
 };
 use tertulia_core::entry::{ImportedParent, ImportedRelation, SpeakerKind, Usage};
 use tertulia_core::foreign::Foreign;
