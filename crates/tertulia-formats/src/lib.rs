@@ -26,6 +26,7 @@
 //! | [`html`] | yes: one page for people | no |
 //! | `crush` | no | yes: databases of Crush |
 //! | [`goose`] | no | yes: session files and database of goose |
+//! | `llm` | no | yes: the database of LLM |
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
 //! | [`opencode`] | no | yes: exports, files and databases of opencode |
@@ -46,6 +47,8 @@ pub mod crush;
 pub mod goose;
 pub mod importer;
 pub mod json;
+#[cfg(feature = "sqlite")]
+pub mod llm;
 pub mod markdown;
 pub mod openagent_terminal;
 pub mod opencode;

@@ -95,7 +95,7 @@ impl Database {
         values: &[&str],
         each: &mut dyn FnMut(&Row<'_>),
     ) -> Result<(), ReadError> {
-        let mut statement = self.connection.prepare(sql).map_err(unreadable)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(unreadable)?;
         let mut rows = statement
             .query(params_from_iter(values))
             .map_err(unreadable)?;
