@@ -77,6 +77,14 @@ pub const IMPORTERS: &[&dyn Importer] = &[
     &crate::opencode::Opencode,
 ];
 pub const IMPORTERS: &[&dyn Importer] = &[&crate::claude_code::ClaudeCode, &crate::aider::Aider];
+    &crate::aider::Aider,
+    &crate::copilot::Copilot,
+    #[cfg(feature = "sqlite")]
+    &crate::crush::Crush,
+    &crate::goose::Goose,
+    #[cfg(feature = "sqlite")]
+    &crate::llm::Llm,
+];
 
 /// Returns the importer of a program.
 pub fn importer(name: &str) -> Option<&'static dyn Importer> {

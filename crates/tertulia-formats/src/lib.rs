@@ -24,6 +24,7 @@
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
 //! | [`comparison`] | yes: the difference of two sessions, as JSON and as a page | no |
 //! | [`html`] | yes: one page for people | no |
+//! | [`copilot`] | no | yes: session files of GitHub Copilot CLI |
 //! | `crush` | no | yes: databases of Crush |
 //! | [`goose`] | no | yes: session files and database of goose |
 //! | `llm` | no | yes: the database of LLM |
@@ -42,6 +43,7 @@ pub mod gemini_cli;
 pub mod comparison;
 pub mod exporter;
 pub mod html;
+pub mod copilot;
 #[cfg(feature = "sqlite")]
 pub mod crush;
 pub mod goose;

@@ -20,6 +20,7 @@ mod list;
 mod log;
 mod merge;
 mod plain;
+mod program_histories;
 mod projects;
 mod references;
 mod registry;
