@@ -53,8 +53,8 @@ pub(super) struct Section {
     has_breaks: Option<bool>,
     /// True if the previous line is the user's or the program's.
     follows: bool,
-    /// True after the first line of a notice of several lines.
-    open_notice: bool,
+    /// A notice of several lines that is not complete yet.
+    open_notice: Option<String>,
     costs: usize,
     damaged: Vec<usize>,
 }
@@ -67,7 +67,7 @@ impl Section {
             parts: Vec::new(),
             has_breaks: None,
             follows: false,
-            open_notice: false,
+            open_notice: None,
             costs: 0,
             damaged: Vec::new(),
         }
@@ -87,19 +87,19 @@ impl Section {
         }
         let complete = ends || self.has_breaks == Some(false);
         let notice = line.strip_prefix('>').filter(|text| {
-            text.is_empty() || text.starts_with(' ') && (complete || self.continues(text))
+            let is_marked = text.is_empty() || text.starts_with(' ');
+            is_marked && (complete || self.is_first_line(text))
         });
         let prompt = line
             .strip_prefix("####")
             .filter(|text| complete && (text.is_empty() || text.starts_with(' ')));
-        let (open_notice, follows) = (self.open_notice, self.follows);
-        (self.open_notice, self.follows) = (false, false);
-        if let Some(text) = notice {
-            self.notice(text.trim());
-            (self.open_notice, self.follows) = (!complete, true);
-        } else if open_notice && !line.trim().is_empty() {
-            self.notice(line.trim());
-            (self.open_notice, self.follows) = (!complete, true);
+        let follows = std::mem::take(&mut self.follows);
+        if let Some(mut text) = self.open_notice.take() {
+            text.push('\n');
+            text.push_str(line);
+            self.notice(text, ends);
+        } else if let Some(text) = notice {
+            self.notice(text.to_owned(), complete);
         } else if let Some(text) = prompt {
             self.prompt(text.strip_prefix(' ').unwrap_or(text).trim_end());
             self.follows = true;
@@ -110,8 +110,8 @@ impl Section {
         }
     }
 
-    /// Returns true for a notice whose first line lacks the two spaces because its last has them.
-    fn continues(&self, text: &str) -> bool {
+    /// Returns true for the first line of a notice of several, of which the last has the two spaces.
+    fn is_first_line(&self, text: &str) -> bool {
         self.follows || text.trim_start().starts_with(TOKENS)
     }
 
@@ -148,9 +148,16 @@ impl Section {
         self.append(Author::Agent, line);
     }
 
-    /// Adds a notice. Each line is a message, because the program adds lines at any later time.
-    fn notice(&mut self, text: &str) {
+    /// Adds a notice if it is complete. Each is a message of its own, because the program adds
+    /// others at any later time.
+    fn notice(&mut self, text: String, complete: bool) {
         self.close();
+        self.follows = true;
+        if !complete {
+            self.open_notice = Some(text);
+            return;
+        }
+        let text = text.trim();
         if text.is_empty() {
             return;
         }
@@ -159,11 +166,6 @@ impl Section {
         {
             answer.usage = Some(usage);
             self.costs += usize::from(has_cost);
-            return;
-        }
-        // The cost is on a line of its own after figures of the cache.
-        if text.starts_with("Cost: $") && self.parts.iter().any(|part| part.usage.is_some()) {
-            self.costs += 1;
             return;
         }
         self.append(Author::Program, text);
@@ -181,6 +183,9 @@ impl Section {
     /// Returns the session, unless it has only notices. `next` is the time at which the next one
     /// starts.
     pub(super) fn session(mut self, next: Option<Timestamp>) -> Option<Foreign> {
+        if let Some(text) = self.open_notice.take() {
+            self.notice(text, true);
+        }
         for part in &mut self.parts {
             if part.author == Author::Agent {
                 part.text = part.text.trim_matches(['\n', ' ', '\t']).to_owned();

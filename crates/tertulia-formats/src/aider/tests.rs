@@ -49,8 +49,7 @@ fn a_history_has_a_session_for_each_start_with_a_prompt() {
             (System, "Applied edit to app.py"),
             (System, "Commit 1a2b3c4 feat: greet the user"),
             (Human, "/run python app.py"),
-            (System, "hello Ana"),
-            (System, "goodbye"),
+            (System, "hello Ana\n\n> not a quote\ngoodbye"),
             (
                 System,
                 "Add 0.1k tokens of command output to the chat? (Y)es/(N)o [Yes]: y"

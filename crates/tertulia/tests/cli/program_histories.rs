@@ -56,7 +56,7 @@ fn a_history_of_aider_grows() {
     assert_eq!(results(&imported), ["created", "created"]);
     assert_eq!(
         imported[0]["kept"],
-        json!({ "messages": 19, "tool_calls": 0, "thoughts": 1, "usage": 2 })
+        json!({ "messages": 18, "tool_calls": 0, "thoughts": 1, "usage": 2 })
     );
     assert_eq!(results(&import(home, &folder)), ["known", "known"]);
     home.run(&["list", "--all"])
