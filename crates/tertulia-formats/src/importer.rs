@@ -3,12 +3,14 @@
 
 mod branches;
 mod builder;
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) mod damage;
 #[cfg(feature = "sqlite")]
 mod database;
 mod input;
 mod lines;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod times;
 mod usage;
 

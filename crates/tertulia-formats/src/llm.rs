@@ -96,7 +96,7 @@ impl Logs<'_> {
     fn conversations(&self) -> Result<BTreeSet<String>, ReadError> {
         let mut ids = BTreeSet::new();
         if let Some(responses) = &self.responses {
-            ids.extend(responses.conversations()?);
+            ids.extend(responses.conversations());
         }
         if let Some(threads) = &self.threads {
             ids.extend(threads.all()?);

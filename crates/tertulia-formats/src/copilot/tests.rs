@@ -209,7 +209,7 @@ mod usage_in_the_store {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::importer::tests::{flipped, is_read_in_time};
+    use crate::importer::damage::{flipped, is_read_in_time};
 
     /// Returns a folder like that of the program, and the log in it.
     fn home(rows: &str) -> (tempfile::TempDir, PathBuf) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tertulia_core::entry::Role;
 
 use super::*;
-use crate::importer::tests::{flipped, is_read_in_time};
+use crate::importer::damage::{flipped, is_read_in_time};
 
 const TABLES: &str = include_str!("../../fixtures/crush/crush.sql");
 

@@ -1,5 +1,6 @@
 //! Reads the database of newer versions, session by session.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -26,10 +27,17 @@ pub(super) fn is_one(path: &Path, beginning: &[u8]) -> bool {
 /// Reads all sessions. A session that is damaged does not prevent the others.
 pub(super) fn read(input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
     let database = Database::of(input)?;
-    let has_ledger = database.has("usage_ledger", "session_id")?;
     let mut fault = Ok(());
+    let ledger = match database.has("usage_ledger", "session_id")? {
+        true => ledger(&database),
+        false => Ok(HashMap::new()),
+    };
+    let mut ledger = ledger.unwrap_or_else(|error| {
+        fault = Err(error);
+        HashMap::new()
+    });
     for id in database.texts("SELECT id FROM sessions ORDER BY rowid", &[])? {
-        match session(&database, &id, has_ledger) {
+        match session(&database, &id, ledger.remove(&id).unwrap_or_default()) {
             Ok(session) if session.said.is_empty() => {}
             Ok(session) => {
                 if take(session) == ControlFlow::Break(()) {
@@ -42,7 +50,7 @@ pub(super) fn read(input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadErr
     fault
 }
 
-fn session(database: &Database, id: &str, has_ledger: bool) -> Result<Foreign, ReadError> {
+fn session(database: &Database, id: &str, requests: Vec<Request>) -> Result<Foreign, ReadError> {
     let mut about = About::default();
     database.rows("SELECT * FROM sessions WHERE id = ?1", &[id], &mut |row| {
         about = About::of(row)
@@ -64,13 +72,9 @@ fn session(database: &Database, id: &str, has_ledger: bool) -> Result<Foreign, R
         .changes
         .lost
         .extend(damaged_rows("messages", &damaged));
-    let ledger = match has_ledger {
-        true => ledger(database, id)?,
-        false => Vec::new(),
-    };
-    match ledger.is_empty() {
+    match requests.is_empty() {
         true => attach_last(&mut session, about.last),
-        false => attach(&mut session, ledger),
+        false => attach(&mut session, requests),
     }
     Ok(session)
 }
@@ -146,23 +150,22 @@ struct Request {
     model: Option<String>,
 }
 
-fn ledger(database: &Database, session: &str) -> Result<Vec<Request>, ReadError> {
-    let mut requests = Vec::new();
-    database.rows(
-        "SELECT rowid AS row, * FROM usage_ledger WHERE session_id = ?1 \
-         ORDER BY created_timestamp, rowid",
-        &[session],
-        &mut |row| {
-            let created = row.number("created_timestamp").unwrap_or_default();
-            let number = row.number("row").unwrap_or_default();
-            requests.push(Request {
-                at: unix_time(created).unwrap_or(Timestamp::UNIX_EPOCH),
-                usage: usage(row),
-                id: format!("{PROGRAM}:{session}:{created}:{number}"),
-                model: row.text("model"),
-            });
-        },
-    )?;
+/// Returns the requests of all sessions: the table need not have an index of them.
+fn ledger(database: &Database) -> Result<HashMap<String, Vec<Request>>, ReadError> {
+    let mut requests: HashMap<String, Vec<Request>> = HashMap::new();
+    let sql = "SELECT rowid AS row, * FROM usage_ledger ORDER BY created_timestamp, rowid";
+    database.rows(sql, &[], &mut |row| {
+        let session = row.text("session_id").unwrap_or_default();
+        let created = row.number("created_timestamp").unwrap_or_default();
+        let number = row.number("row").unwrap_or_default();
+        let request = Request {
+            at: unix_time(created).unwrap_or(Timestamp::UNIX_EPOCH),
+            usage: usage(row),
+            id: format!("{PROGRAM}:{session}:{created}:{number}"),
+            model: row.text("model"),
+        };
+        requests.entry(session).or_default().push(request);
+    })?;
     Ok(requests)
 }
 

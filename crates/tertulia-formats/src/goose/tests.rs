@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde_json::json;
-use tertulia_core::entry::{Role, ToolOutcome};
+use tertulia_core::entry::Role;
 
 use super::*;
 
@@ -111,8 +111,8 @@ mod in_a_database {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::importer::tests::{flipped, is_read_in_time};
-    use tertulia_core::entry::{ImportedRelation, SpeakerKind};
+    use crate::importer::damage::{flipped, is_read_in_time};
+    use tertulia_core::entry::{ImportedRelation, SpeakerKind, ToolOutcome};
 
     const TABLES: &str = include_str!("../../fixtures/goose/sessions.sql");
 

@@ -1,16 +1,26 @@
 //! The older tables: a response with its prompt per row. Results of tools belong to the prompt.
 
+use std::collections::HashMap;
+
 use super::Call;
 use crate::importer::{Answer, Database, ReadError, Row, SessionBuilder, call_of_text};
 use tertulia_core::entry::{ToolCall, ToolOutcome};
 
-/// Reads the older tables.
+/// Reads the older tables. Most of them have no index for what they belong to.
 pub(super) struct Responses<'a> {
     database: &'a Database,
+    /// Ids of responses by conversation.
+    conversations: Belongings,
+    /// Ids of tool calls by response.
+    calls: Belongings,
+    /// Ids of results of tools by response.
+    results: Belongings,
     has_attachments: bool,
     has_fragments: bool,
-    has_tools: bool,
 }
+
+/// Ids of rows by the id of the row that they belong to.
+type Belongings = HashMap<String, Vec<String>>;
 
 /// A row of `responses`.
 struct Response {
@@ -36,20 +46,35 @@ impl Response {
 impl<'a> Responses<'a> {
     /// Returns a reader if the database has the tables.
     pub(super) fn of(database: &'a Database) -> Result<Option<Responses<'a>>, ReadError> {
-        let found = Responses {
+        if !database.has("responses", "conversation_id")? {
+            return Ok(None);
+        }
+        let has_tools = database.has("tool_results", "output")?;
+        let of_tools = |table: &str| match has_tools {
+            true => {
+                let sql = format!("SELECT id, response_id AS owner FROM {table} ORDER BY id");
+                belongings(database, &sql)
+            }
+            false => Ok(HashMap::new()),
+        };
+        Ok(Some(Responses {
             database,
+            // A response without a conversation is one by itself.
+            conversations: belongings(
+                database,
+                "SELECT id, COALESCE(conversation_id, id) AS owner FROM responses \
+                 ORDER BY datetime_utc, id",
+            )?,
+            calls: of_tools("tool_calls")?,
+            results: of_tools("tool_results")?,
             has_attachments: database.has("prompt_attachments", "attachment_id")?,
             has_fragments: database.has("prompt_fragments", "fragment_id")?,
-            has_tools: database.has("tool_results", "output")?,
-        };
-        let is_there = database.has("responses", "conversation_id")?;
-        Ok(is_there.then_some(found))
+        }))
     }
 
-    /// Returns the ids of all conversations. A response without one is a conversation by itself.
-    pub(super) fn conversations(&self) -> Result<Vec<String>, ReadError> {
-        let sql = "SELECT DISTINCT COALESCE(conversation_id, id) FROM responses";
-        self.database.texts(sql, &[])
+    /// Returns the ids of all conversations.
+    pub(super) fn conversations(&self) -> impl Iterator<Item = String> {
+        self.conversations.keys().cloned()
     }
 
     /// Adds the messages of a conversation. Returns its title.
@@ -59,12 +84,11 @@ impl<'a> Responses<'a> {
         builder: &mut SessionBuilder,
     ) -> Result<Option<String>, ReadError> {
         let mut responses = Vec::new();
-        self.database.rows(
-            "SELECT * FROM responses WHERE COALESCE(conversation_id, id) = ?1 \
-             ORDER BY datetime_utc, id",
-            &[conversation],
-            &mut |row| responses.push(Response::of(row)),
-        )?;
+        for id in self.conversations.get(conversation).into_iter().flatten() {
+            let sql = "SELECT * FROM responses WHERE id = ?1";
+            let each = &mut |row: &Row<'_>| responses.push(Response::of(row));
+            self.database.rows(sql, &[id], each)?;
+        }
         let mut system = None;
         for response in responses {
             self.add(&response, &mut system, builder)?;
@@ -146,9 +170,9 @@ impl<'a> Responses<'a> {
 
     fn calls(&self, response: &str) -> Result<Vec<ToolCall>, ReadError> {
         let mut calls = Vec::new();
-        if self.has_tools {
-            let sql = "SELECT * FROM tool_calls WHERE response_id = ?1 ORDER BY id";
-            self.database.rows(sql, &[response], &mut |row| {
+        for id in self.calls.get(response).into_iter().flatten() {
+            let sql = "SELECT * FROM tool_calls WHERE id = CAST(?1 AS INTEGER)";
+            self.database.rows(sql, &[id], &mut |row| {
                 let id = row.text("tool_call_id").unwrap_or_default();
                 let name = row.text("name").unwrap_or_else(|| "tool".to_owned());
                 let arguments = row.text("arguments").unwrap_or_else(|| "{}".to_owned());
@@ -159,21 +183,31 @@ impl<'a> Responses<'a> {
     }
 
     fn results(&self, response: &str, builder: &mut SessionBuilder) -> Result<(), ReadError> {
-        if !self.has_tools {
-            return Ok(());
+        for number in self.results.get(response).into_iter().flatten() {
+            let sql = "SELECT * FROM tool_results WHERE id = CAST(?1 AS INTEGER)";
+            self.database.rows(sql, &[number], &mut |row| {
+                let call = row.text("tool_call_id").unwrap_or_default();
+                let exception = row.text("exception");
+                let outcome = match exception {
+                    None => ToolOutcome::Ok,
+                    Some(_) => ToolOutcome::Failed,
+                };
+                let output = row.text("output").or(exception).unwrap_or_default();
+                let id = format!("{response}#result{number}");
+                builder.tool_result(&id, &call, &output, outcome);
+            })?;
         }
-        let sql = "SELECT * FROM tool_results WHERE response_id = ?1 ORDER BY id";
-        self.database.rows(sql, &[response], &mut |row| {
-            let call = row.text("tool_call_id").unwrap_or_default();
-            let exception = row.text("exception");
-            let outcome = match exception {
-                None => ToolOutcome::Ok,
-                Some(_) => ToolOutcome::Failed,
-            };
-            let output = row.text("output").or(exception).unwrap_or_default();
-            let number = row.text("id").unwrap_or_default();
-            let id = format!("{response}#result{number}");
-            builder.tool_result(&id, &call, &output, outcome);
-        })
+        Ok(())
     }
+}
+
+/// Reads which rows, named `id`, belong to which `owner`.
+fn belongings(database: &Database, sql: &str) -> Result<Belongings, ReadError> {
+    let mut belongings = Belongings::new();
+    database.rows(sql, &[], &mut |row| {
+        if let (Some(id), Some(owner)) = (row.text("id"), row.text("owner")) {
+            belongings.entry(owner).or_default().push(id);
+        }
+    })?;
+    Ok(belongings)
 }

@@ -8,7 +8,7 @@ use tertulia_core::entry::{ImportedRelation, Role};
 use tertulia_core::foreign::Beginning;
 
 use super::*;
-use crate::importer::tests::{flipped, is_read_in_time};
+use crate::importer::damage::{flipped, is_read_in_time};
 
 const RESPONSES: &str = include_str!("../../fixtures/llm/logs.sql");
 const THREADS: &str = include_str!("../../fixtures/llm/threads.sql");
