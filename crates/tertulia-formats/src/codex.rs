@@ -84,6 +84,7 @@ impl Importer for Codex {
 
     fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
         let folder = env("CODEX_HOME").map_or_else(|| home.join(".codex"), PathBuf::from);
-        vec![folder.join("sessions"), folder.join("archived_sessions")]
+        // A thread that was archived may be the origin of one that was not.
+        vec![folder.join("archived_sessions"), folder.join("sessions")]
     }
 }

@@ -10,7 +10,7 @@ mod database;
 mod input;
 mod lines;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod times;
 mod usage;
 
@@ -24,9 +24,8 @@ use serde_json::Value;
 pub use branches::{Branch, Branches, sessions_of_branches};
 pub use builder::{Answer, SessionBuilder, Skipped, call_of_text, placeholder};
 #[cfg(feature = "sqlite")]
-pub use database::{Database, Row, is_database_with};
-pub use input::{Input, json_files};
 pub use database::{Database, Row, damaged_rows, is_database, is_database_with};
+pub use input::{Input, json_files};
 pub use lines::{JsonLine, JsonLines};
 pub use times::{local_time, unix_time, utc_time};
 pub use usage::attach_last;
@@ -77,8 +76,6 @@ pub const IMPORTERS: &[&dyn Importer] = &[
     &crate::codex::Codex,
     &crate::gemini_cli::GeminiCli,
     &crate::opencode::Opencode,
-];
-pub const IMPORTERS: &[&dyn Importer] = &[&crate::claude_code::ClaudeCode, &crate::aider::Aider];
     &crate::aider::Aider,
     &crate::copilot::Copilot,
     #[cfg(feature = "sqlite")]

@@ -18,7 +18,6 @@
 //! | [`atif`](exporter::atif) | yes: a trajectory for evaluation and training programs | no |
 //! | [`claude_code`], [its exporter](exporter::claude_code) | yes: a file that Claude Code resumes | yes: session files of Claude Code |
 //! | [`aider`] | no | yes: chat histories of aider |
-//! | [`claude_code`] | no | yes: session files of Claude Code |
 //! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
 //! | [`codex`], [its exporter](exporter::codex) | yes: a file that Codex resumes | yes: session files of Codex |
 //! | [`gemini_cli`] | no | yes: session files of Gemini CLI |
@@ -39,14 +38,14 @@ pub mod aider;
 pub mod claude_code;
 pub mod claude_master;
 pub mod codex;
-pub mod gemini_cli;
 pub mod comparison;
-pub mod exporter;
-pub mod html;
 pub mod copilot;
 #[cfg(feature = "sqlite")]
 pub mod crush;
+pub mod exporter;
+pub mod gemini_cli;
 pub mod goose;
+pub mod html;
 pub mod importer;
 pub mod json;
 #[cfg(feature = "sqlite")]

@@ -208,19 +208,10 @@ fn is_edge(file: &Path) -> bool {
 fn modules_keep_to_themselves() {
     let mut breaches = Vec::new();
     for (pattern, forbidden, reason) in WALLS {
-<<<<<<< HEAD
         let files = files_of(pattern).into_iter();
         for file in files.filter(|file| !is_test(file) && !is_edge(file)) {
             let code = code(&file);
             for word in forbidden.iter().filter(|word| code.contains(**word)) {
-=======
-        for file in files_of(pattern).iter().filter(|file| !is_test(file)) {
-            let code = code(file);
-            let edge = EDGES.iter().find(|(name, _)| file.ends_with(name));
-            let allowed = edge.map_or(&[][..], |(_, allowed)| *allowed);
-            let forbidden = forbidden.iter().filter(|word| !allowed.contains(*word));
-            for word in forbidden.filter(|word| code.contains(**word)) {
->>>>>>> fbd2a8b (import: read the event logs of GitHub Copilot CLI, with subagents)
                 breaches.push(format!("{} names {word}: {reason}", file.display()));
             }
         }
@@ -298,27 +289,7 @@ fn numbers_are_read_exactly() {
 #[test]
 fn libraries_stay_light() {
     for (name, forbidden) in WITHOUT {
-<<<<<<< HEAD
         let listed = dependencies(name);
-=======
-        // Databases of other programs are an optional part of the importers.
-        let features = match *name {
-            "tertulia-formats" => &["--no-default-features"][..],
-            _ => &[],
-        };
-        let tree = std::process::Command::new(env!("CARGO"))
-            .args(["tree", "--offline", "-e", "normal", "--prefix", "none"])
-            .args(["-p", name])
-            .args(features)
-            .current_dir(root())
-            .output()
-            .unwrap();
-        let listed = String::from_utf8(tree.stdout).unwrap();
-        assert!(
-            tree.status.success() && listed.starts_with(name),
-            "{listed}"
-        );
->>>>>>> fbd2a8b (import: read the event logs of GitHub Copilot CLI, with subagents)
         for crate_name in listed.lines().filter_map(|line| line.split(' ').next()) {
             assert!(
                 !forbidden.contains(&crate_name),

@@ -380,12 +380,12 @@ fn files_with_long_instructions_and_compressed_files_are_recognised() {
 #[test]
 fn its_places_follow_the_environment() {
     let none = Codex.places(Path::new("/h"), &|_| None);
-    assert_eq!(none[0], Path::new("/h/.codex/sessions"));
+    assert_eq!(none[1], Path::new("/h/.codex/sessions"));
     let set = Codex.places(Path::new("/h"), &|name| {
         (name == "CODEX_HOME").then(|| "/c".to_owned())
     });
     assert_eq!(
         set,
-        [Path::new("/c/sessions"), Path::new("/c/archived_sessions")]
+        [Path::new("/c/archived_sessions"), Path::new("/c/sessions")]
     );
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::importer::tests::{counted, fixtures, ids, read, recorded, texts};
-use tertulia_core::entry::{ImportedRelation, ToolOutcome};
+use tertulia_core::entry::ToolOutcome;
 use tertulia_core::foreign::Foreign;
 
 fn one(name: &str) -> Foreign {
@@ -253,6 +253,7 @@ mod database {
     use rusqlite::{Connection, params};
 
     use super::*;
+    use tertulia_core::entry::ImportedRelation;
 
     const TABLES: &str = "
         CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text,

@@ -213,6 +213,19 @@ fn a_database_is_a_history() {
 }
 
 #[test]
+fn a_fork_without_its_origin_says_so() {
+    let home = Home::new();
+    let fork = recorded("codex").join("forked.jsonl");
+    let output = home.run(&["import", fork.to_str().unwrap()]).ok();
+    output.says("lost: its beginning, which is in session 01a1e094-1b23-7bb3-b1de-481e4e055140");
+    let home = Home::new();
+    let origin = recorded("codex").join("multi-turn.jsonl");
+    home.run(&["import", origin.to_str().unwrap(), fork.to_str().unwrap()])
+        .ok()
+        .lacks("its beginning");
+}
+
+#[test]
 fn a_compressed_file_says_what_to_do() {
     let home = &Home::new();
     let folder = home.folder("sessions");

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
-use tertulia_core::foreign::Foreign;
+use tertulia_core::foreign::{Beginning, Foreign};
 use tertulia_formats::importer::Importer;
 use tertulia_store::{Adopted, Doing, Intake, StoreError};
 
@@ -49,13 +49,15 @@ impl<'a> Programs<'a> {
             let talk = self.projects.assign(talk);
             match self.workspace.wait(self.intake.take_in(&talk)) {
                 Ok(taken) => {
+                    let mut lost = talk.changes.lost();
+                    lost.extend(missing_beginning(&talk, taken.adopted));
                     let words = self.words(&talk, taken.adopted);
                     let outcome = Outcome::of(&source.path, taken.adopted, words).with_report(
                         &taken,
                         &talk.source,
                         &kept(&talk),
                         &talk.changes.changed(),
-                        &talk.changes.lost(),
+                        &lost,
                     );
                     outcomes.push(Ok(match source.in_folder {
                         true => outcome.in_history(),
@@ -98,6 +100,18 @@ impl Programs<'_> {
             adopted => words(adopted, self.dry_run, &kept_words(talk)),
         }
     }
+}
+
+/// Names the beginning of a fork that only refers to it, if the other session is not in the store.
+fn missing_beginning(talk: &Foreign, adopted: Adopted) -> Option<String> {
+    let fork = talk.fork.as_ref()?;
+    let is_missing = matches!(fork.beginning, Beginning::Referred(_))
+        && matches!(adopted, Adopted::Created { .. });
+    let parent = talk.source.parent.as_ref().filter(|_| is_missing)?;
+    let original = &parent.original;
+    Some(format!(
+        "its beginning, which is in session {original}: that one was not imported before it"
+    ))
 }
 
 /// Goes on after a fault of one session, not after one of the store.
