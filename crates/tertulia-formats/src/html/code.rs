@@ -4,8 +4,8 @@ use super::escape;
 
 /// Longer code is not highlighted because of the cost.
 const LONGEST_CODE: usize = 50_000;
-/// Number of bytes that are highlighted on one page.
-const BUDGET: usize = 3_000_000;
+/// Number of bytes that are highlighted on one page: about a second of work. The rest stays plain.
+const BUDGET: usize = 1_000_000;
 
 /// Renders the code blocks of a page.
 #[derive(Debug)]
