@@ -185,7 +185,7 @@ pub(crate) fn team() -> Sample {
         ..user("I am.")
     };
     let ben = Message {
-        tool_calls: vec![call("b1", "shell", json!({ "command": "ls" }))],
+        tool_calls: vec![call("b1", "directory_list", json!({ "path": "src" }))],
         ..agent("ben", "Ada is right. [NEXT: Ada]")
     };
     session(
@@ -194,7 +194,7 @@ pub(crate) fn team() -> Sample {
             Body::Message(asked),
             Body::Message(agent("ada", "Ben is. [NEXT: ben]")),
             Body::Message(ben),
-            Body::Message(result("shell", "b1", "a.txt", ToolOutcome::Ok)),
+            Body::Message(result("directory_list", "b1", "a.txt", ToolOutcome::Ok)),
             Body::Message(ana),
             Body::Message(agent("ada", "So be it.")),
         ],
