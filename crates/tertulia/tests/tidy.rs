@@ -114,16 +114,6 @@ const WALLS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Files at the edge of a pure crate, and what they may name nevertheless: importers read large files
-/// piece by piece.
-const EDGES: &[(&str, &[&str])] = &[
-    ("tertulia-formats/src/importer.rs", &["std::fs"]),
-    (
-        "tertulia-formats/src/importer/database.rs",
-        &["std::fs", "rusqlite"],
-    ),
-];
-
 /// Names that say nothing, so that anything ends up there.
 const GRAB_BAGS: &[&str] = &[
     "utils", "util", "helpers", "helper", "common", "misc", "manager",

@@ -4,8 +4,8 @@
 mod agents;
 mod battered;
 mod chat;
-mod discover;
 mod diff;
+mod discover;
 mod doctor;
 mod earlier_version;
 mod export_folder;
