@@ -29,6 +29,7 @@
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
 //! | [`project`] | names of projects |
+//! | [`replay`] | the turns of a log to play again, and where a replay diverges |
 //! | [`clock`] | source of time and ids |
 
 pub mod align;
@@ -44,6 +45,7 @@ pub mod preview;
 pub mod project;
 pub mod query;
 pub mod redact;
+pub mod replay;
 pub mod search_text;
 pub mod session;
 pub mod team;
