@@ -15,6 +15,8 @@ pub struct Chat {
     /// The model of the last answer.
     model: Option<String>,
     compact_at: Option<u64>,
+    /// Entries to save before the first message.
+    opening: Vec<Body>,
 }
 
 impl Chat {
@@ -25,7 +27,15 @@ impl Chat {
             model: agent.model().map(str::to_owned),
             agent,
             compact_at,
+            opening: Vec::new(),
         }
+    }
+
+    /// Sets the entries that are saved together with the first message.
+    #[must_use]
+    pub fn with_opening(mut self, opening: Vec<Body>) -> Chat {
+        self.opening = opening;
+        self
     }
 
     /// Returns the agent.
@@ -43,19 +53,24 @@ impl Chat {
                     asked: Some(self.agent.name().to_owned()),
                     ..plain(&human(), Role::User, text)
                 };
-                Effect::Append(vec![Body::Message(message)])
+                let mut bodies = self.opening.clone();
+                bodies.push(Body::Message(message));
+                Effect::Append(bodies)
             }
-            Event::Saved(_) => Effect::Ask(Box::new(Ask {
-                agent: Ok(self.agent.clone()),
-                other_model: None,
-                speaker: Speaker::plain(self.agent.name(), SpeakerKind::Ai),
-                model: self.model.clone(),
-                thread: None,
-                prompt: None,
-                part: None,
-                access: None,
-                compact_at: self.compact_at,
-            })),
+            Event::Saved(_) => {
+                self.opening.clear();
+                Effect::Ask(Box::new(Ask {
+                    agent: Ok(self.agent.clone()),
+                    other_model: None,
+                    speaker: Speaker::plain(self.agent.name(), SpeakerKind::Ai),
+                    model: self.model.clone(),
+                    thread: None,
+                    prompt: None,
+                    part: None,
+                    access: None,
+                    compact_at: self.compact_at,
+                }))
+            }
             Event::Answered(answered) => {
                 self.model = answered.model;
                 Effect::WaitFor(TurnResult::Chat(answered.end))
@@ -73,6 +88,7 @@ mod tests {
     use crate::policy::Answered;
     use std::time::Duration;
     use tertulia_agents::demo::Demo;
+    use tertulia_core::entry::Lost;
 
     fn chat() -> Chat {
         Chat::new(Arc::new(Demo::new("demo", Duration::ZERO)), None)
@@ -123,5 +139,25 @@ mod tests {
             effect,
             Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
         ));
+    }
+
+    #[test]
+    fn the_opening_is_saved_once_with_the_first_message_that_is_accepted() {
+        let opening = Body::Lost(Lost {
+            reason: String::new(),
+        });
+        let mut chat = chat().with_opening(vec![opening.clone()]);
+        let mut appended = |event| match chat.step(event) {
+            Effect::Append(bodies) => bodies,
+            _ => Vec::new(),
+        };
+        for refused in ["one", "two"] {
+            let bodies = appended(said(refused));
+            assert_eq!((bodies.len(), &bodies[0]), (2, &opening));
+            appended(Event::Refused);
+        }
+        appended(said("three"));
+        appended(Event::Saved(Vec::new()));
+        assert_eq!(appended(said("four")).len(), 1);
     }
 }

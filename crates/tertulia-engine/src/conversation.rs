@@ -30,7 +30,7 @@ use crate::setup::{Participants, RunOptions};
 use crate::team::events::SenderError;
 use crate::team::policy::Team;
 use tertulia_agents::approval::Permissions;
-use tertulia_core::entry::Kind;
+use tertulia_core::entry::{Body, Kind};
 
 pub use compact::Compaction;
 pub use state::UnfinishedWork;
@@ -62,7 +62,10 @@ impl Conversation {
         let policy = match participants {
             Participants::Chat(agent) => {
                 contexts.insert(None, Context::default());
-                Policy::Chat(Chat::new(agent, options.compact_at))
+                let link = options.replay.iter();
+                let opening = link.map(|replay| Body::Replayed(replay.link.clone()));
+                let chat = Chat::new(agent, options.compact_at);
+                Policy::Chat(chat.with_opening(opening.collect()))
             }
             Participants::Team { roster, .. } => {
                 let team = Team::begin(*roster)

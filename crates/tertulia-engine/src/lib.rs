@@ -22,6 +22,7 @@
 //! | part | contents |
 //! |---|---|
 //! | [`spec`], [`setup`] | what to open, by names; the same with agents, ready to be opened |
+//! | [`replay`] | an earlier session to play again, with its recorded tool results |
 //! | [`task`], [`live`] | the task of a live session; an open session that executes commands |
 //! | [`event`], [`notice`], [`error`] | what frontends receive |
 //! | [`conversation`] | carries effects out: the only module where an agent meets a store |
@@ -47,6 +48,7 @@ pub mod merge_summary;
 pub mod notice;
 pub mod pair;
 pub mod policy;
+pub mod replay;
 pub mod setup;
 pub mod single_answer;
 pub mod slash;

@@ -6,6 +6,7 @@ use crate::event::UserMessage;
 use crate::live::Closing;
 use crate::log_writer::{OnConflict, SessionMirror};
 use crate::pair::roster::PairRoster;
+use crate::replay::Replay;
 use crate::team::policy::TeamRoster;
 use crate::team::resume::ResumePlan;
 use tertulia_agents::Agent;
@@ -31,6 +32,8 @@ pub struct RunOptions {
     pub compact_at: Option<u64>,
     /// Whether the session was left only to switch the model, so that another model is expected.
     pub model_switched: bool,
+    /// The earlier session that this one plays again; then no tool runs.
+    pub replay: Option<Replay>,
     /// Ends the session's processes if this program is killed.
     pub guard: Option<Arc<Guard>>,
 }

@@ -1,11 +1,5 @@
 //! The task of a live session, with a real store.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
-
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;

@@ -32,6 +32,9 @@ impl Asking<'_> {
 
     /// Returns the result for the agent, or `None` if the turn was stopped before the tool ran.
     async fn use_tool(&mut self, call: &ToolCall) -> Option<ToolOutput> {
+        if let Some(replay) = &self.conversation.options.replay {
+            return Some(replay.result_of(call));
+        }
         let Some(tools) = self.access.tools.clone() else {
             return Some(refusal("there are no tools in this conversation"));
         };
@@ -62,15 +65,22 @@ impl Asking<'_> {
         }
     }
 
+    /// Returns true if an earlier session is played again.
+    pub(super) fn is_replay(&self) -> bool {
+        self.conversation.options.replay.is_some()
+    }
+
     /// Returns true for a tool call that must not run because nothing runs that is not in the log
     /// first: while something is unsaved, tools may only look.
     fn is_held_back(&self, risk: Risk) -> bool {
         self.conversation.unsaved && risk != Risk::Low
     }
 
-    /// Returns the tool policy for an agent that runs tools of its own.
+    /// Returns the tool policy for an agent that runs tools of its own. In a replay it uses none: its
+    /// tools cannot be given recorded results.
     pub(super) fn approval(&self) -> Approval {
         match self.access.rules.mode() {
+            _ if self.is_replay() => Approval::None,
             Approval::Ask | Approval::All if self.is_held_back(Risk::High) => Approval::Low,
             mode => mode,
         }
@@ -78,7 +88,7 @@ impl Asking<'_> {
 
     /// Decides whether a tool may run: by the tool policy, or by asking the user.
     pub(super) async fn settle(&mut self, request: &ToolRequest) -> Verdict {
-        if self.is_held_back(request.risk) {
+        if self.is_held_back(request.risk) || self.is_replay() {
             return Verdict::No;
         }
         match self.access.rules.ruling(request) {

@@ -257,6 +257,7 @@ impl Asking<'_> {
         let approval = match self.ask.thread {
             // An instructor is meant to only read, so that is not worth a notice.
             Some(PairRole::Instructor) => Approval::All,
+            _ if self.is_replay() => Approval::None,
             _ => self.access.rules.mode(),
         };
         let ephemeral = self.conversation.options.ephemeral;

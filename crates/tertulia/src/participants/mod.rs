@@ -365,6 +365,7 @@ fn run_options(
         ephemeral: options.ephemeral || workspace.settings.store == StoreUrl::Memory,
         compact_at: None,
         model_switched: false,
+        replay: None,
         guard: Some(Arc::new(guard::guard())),
     }
 }
