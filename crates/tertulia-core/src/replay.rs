@@ -86,6 +86,22 @@ pub struct ModelUsage {
     pub usage: Usage,
 }
 
+impl RecordedCall {
+    /// Returns true if both calls have the same name and arguments. A call that was refused because
+    /// the recording lacks it is another one, even if the original made it without getting a result.
+    pub fn is_same(&self, other: &RecordedCall) -> bool {
+        self.call.name == other.call.name
+            && self.call.arguments == other.call.arguments
+            && self.is_unrecorded() == other.is_unrecorded()
+    }
+
+    /// Returns true if the call was refused in a replay because the recording lacks it.
+    pub fn is_unrecorded(&self) -> bool {
+        let result = self.result.as_ref();
+        result.is_some_and(|result| result.text == unrecorded())
+    }
+}
+
 impl RecordedTurn {
     fn new(prompt: &str, redacted: bool) -> RecordedTurn {
         RecordedTurn {
@@ -166,13 +182,8 @@ impl Recording {
         self.turns.iter().filter(|turn| turn.redacted).count()
     }
 
-    /// Returns the sum of the tokens, or `None` if no answer reported any.
-    pub fn usage(&self) -> Option<Usage> {
-        let all = self.turns.iter().flat_map(|turn| &turn.usage);
-        all.map(|spent| spent.usage).reduce(Usage::plus)
-    }
-
-    fn apply(&mut self, entry: &Entry) {
+    /// Adds the next entry of the log.
+    pub fn apply(&mut self, entry: &Entry) {
         match &entry.body {
             Body::Message(message) => self.take_message(entry, message),
             Body::Failed(failed) => {
@@ -219,6 +230,12 @@ impl Recording {
             None => turn.take_answer(message),
         }
     }
+}
+
+/// Returns the sum of the tokens of turns, or `None` if no answer reported any.
+pub fn usage_of(turns: &[RecordedTurn]) -> Option<Usage> {
+    let all = turns.iter().flat_map(|turn| &turn.usage);
+    all.map(|spent| spent.usage).reduce(Usage::plus)
 }
 
 /// Recorded results that answer the tool calls of a replay, each once.

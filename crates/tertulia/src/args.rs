@@ -182,6 +182,7 @@ pub enum Command {
     Fork(commands::fork::ForkArgs),
     Diff(commands::diff::DiffArgs),
     Merge(commands::merge::MergeArgs),
+    Replay(commands::replay::ReplayArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
     Doctor(commands::doctor::DoctorArgs),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::{AnswerEnd, RecordedCall, RecordedTurn, unrecorded};
+use super::{AnswerEnd, RecordedTurn};
 
 /// Time limit for the search for the largest common part of two texts; after it, a smaller one is
 /// used.
@@ -90,7 +90,12 @@ fn compare_turn(original: &RecordedTurn, replay: &RecordedTurn) -> TurnCompariso
         (_, AnswerEnd::Failed(_)) => return uncompared(TurnMatch::Failed),
         _ => return uncompared(TurnMatch::Missing),
     }
-    let same_tools = have_same_calls(&original.calls, &replay.calls);
+    let (ours, theirs) = (&original.calls, &replay.calls);
+    let same_tools = ours.len() == theirs.len()
+        && ours
+            .iter()
+            .zip(theirs)
+            .all(|(one, other)| one.is_same(other));
     let (ours, theirs) = (original.text.trim_end(), replay.text.trim_end());
     let same_text = ours == theirs;
     TurnComparison {
@@ -112,21 +117,6 @@ fn uncompared(result: TurnMatch) -> TurnComparison {
         same_text: None,
         similarity: None,
     }
-}
-
-/// Compares the calls by name and arguments. A call that was not run because the recording lacks it
-/// differs even if the original made the same call without getting a result.
-fn have_same_calls(original: &[RecordedCall], replay: &[RecordedCall]) -> bool {
-    let lacks_result = |call: &RecordedCall| {
-        let result = call.result.as_ref();
-        result.is_some_and(|result| result.text == unrecorded())
-    };
-    original.len() == replay.len()
-        && original.iter().zip(replay).all(|(ours, theirs)| {
-            ours.call.name == theirs.call.name
-                && ours.call.arguments == theirs.call.arguments
-                && lacks_result(ours) == lacks_result(theirs)
-        })
 }
 
 /// Returns the similarity of two texts from 0 to 1, with four decimals: the part of their words that

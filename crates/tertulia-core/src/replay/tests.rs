@@ -121,7 +121,7 @@ fn turns_hold_texts_calls_results_and_tokens() {
     ]);
     assert_eq!((recording.early, recording.system), (1, 1));
     assert_eq!(recording.redacted(), 1);
-    assert_eq!(recording.usage(), Some(Usage::told(111, 222)));
+    assert_eq!(usage_of(&recording.turns), Some(Usage::told(111, 222)));
     let [one, two] = &recording.turns[..] else {
         panic!("{recording:#?}");
     };

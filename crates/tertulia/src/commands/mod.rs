@@ -17,6 +17,7 @@ pub mod pair;
 pub mod prune;
 pub mod ps;
 pub mod rename;
+pub mod replay;
 pub mod restore;
 pub mod rm;
 pub mod search;
@@ -70,6 +71,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Fork(args) => fork::run(&args, &global, ui),
         Command::Diff(args) => diff::run(&args, &global, ui),
         Command::Merge(args) => merge::run(&args, &global, ui),
+        Command::Replay(args) => replay::run(&args, &global, ui),
         Command::Export(args) => export::run(&args, &global, ui),
         Command::Import(args) => import::run(&args, &global, ui),
         Command::Doctor(args) => doctor::run(&args, &global, ui),

@@ -2,7 +2,11 @@
 
 use crate::home::Home;
 
+<<<<<<< HEAD
 const COMMANDS: [&[&str]; 42] = [
+=======
+const COMMANDS: [&[&str]; 41] = [
+>>>>>>> c5c44da (replay: play a session again to another agent or model)
     &["chat"],
     &["list"],
     &["show"],
@@ -15,8 +19,12 @@ const COMMANDS: [&[&str]; 42] = [
     &["undo"],
     &["prune"],
     &["fork"],
+<<<<<<< HEAD
     &["diff"],
     &["merge"],
+=======
+    &["replay"],
+>>>>>>> c5c44da (replay: play a session again to another agent or model)
     &["export"],
     &["import"],
     &["doctor"],

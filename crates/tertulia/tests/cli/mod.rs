@@ -25,6 +25,7 @@ mod projects;
 mod references;
 mod registry;
 mod repair;
+mod replay;
 mod resume;
 mod search;
 mod secrets;
