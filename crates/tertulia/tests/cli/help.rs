@@ -2,11 +2,7 @@
 
 use crate::home::Home;
 
-<<<<<<< HEAD
-const COMMANDS: [&[&str]; 42] = [
-=======
-const COMMANDS: [&[&str]; 41] = [
->>>>>>> c5c44da (replay: play a session again to another agent or model)
+const COMMANDS: [&[&str]; 43] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -19,12 +15,9 @@ const COMMANDS: [&[&str]; 41] = [
     &["undo"],
     &["prune"],
     &["fork"],
-<<<<<<< HEAD
     &["diff"],
     &["merge"],
-=======
     &["replay"],
->>>>>>> c5c44da (replay: play a session again to another agent or model)
     &["export"],
     &["import"],
     &["doctor"],
