@@ -271,14 +271,19 @@ pub(super) fn usage(told: &Value) -> Option<Usage> {
     ] {
         if let (Some(read), Some(output)) = (count(value, input), count(value, output)) {
             // Some agents count cached tokens separately, some do not: the total tells which.
-            let cached = ["cachedReadTokens", "cachedWriteTokens"]
-                .iter()
-                .filter_map(|key| count(value, key))
-                .sum::<u64>();
+            let cache_read = count(value, "cachedReadTokens").unwrap_or(0);
+            let cache_written = count(value, "cachedWriteTokens").unwrap_or(0);
+            let cached = cache_read + cache_written;
             let all = count(value, "totalTokens").unwrap_or(0);
             let apart = all >= read + cached + output;
             let input = if apart { read + cached } else { read };
-            return (input + output > 0).then_some(Usage::told(input, output));
+            let cache_read = cache_read.min(input);
+            let usage = Usage {
+                cache_read,
+                cache_written: cache_written.min(input - cache_read),
+                ..Usage::told(input, output)
+            };
+            return (input + output > 0).then_some(usage);
         }
     }
     None

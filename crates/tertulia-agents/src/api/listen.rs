@@ -182,11 +182,14 @@ fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 fn usage(end: &StreamEnd) -> Option<Usage> {
     let usage = end.captured_usage.as_ref()?;
     let count = |tokens: Option<i32>| u64::try_from(tokens.unwrap_or(0)).unwrap_or(0);
+    let details = usage.prompt_tokens_details.as_ref();
+    // genai's prompt tokens include cached ones for every provider.
     let used = Usage {
         estimated: false,
         input: count(usage.prompt_tokens),
         output: count(usage.completion_tokens),
-        ..Usage::default()
+        cache_read: count(details.and_then(|details| details.cached_tokens)),
+        cache_written: count(details.and_then(|details| details.cache_creation_tokens)),
     };
     (used != Usage::default()).then_some(used)
 }

@@ -86,7 +86,12 @@ impl Watch {
     fn completion(&mut self, frame: &Value) {
         let count = |key: &str| frame["usage"][key].as_u64();
         if let (Some(input), Some(output)) = (count("prompt_tokens"), count("completion_tokens")) {
-            self.usage = Some(Usage::told(input, output)).filter(|_| input + output > 0);
+            let cached = frame["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+            let usage = Usage {
+                cache_read: cached.unwrap_or(0),
+                ..Usage::told(input, output)
+            };
+            self.usage = Some(usage).filter(|_| input + output > 0);
         }
         let choice = &frame["choices"][0];
         self.finished |= choice["finish_reason"].is_string();

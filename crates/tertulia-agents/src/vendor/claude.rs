@@ -249,13 +249,14 @@ impl Claude {
         if fine && !self.paragraphs.any() {
             events.extend(self.paragraphs.whole(text));
         }
+        let cache_read = number(&result, "/usage/cache_read_input_tokens");
+        let cache_written = number(&result, "/usage/cache_creation_input_tokens");
         let usage = Usage {
             estimated: false,
-            input: number(&result, "/usage/input_tokens")
-                + number(&result, "/usage/cache_creation_input_tokens")
-                + number(&result, "/usage/cache_read_input_tokens"),
+            input: number(&result, "/usage/input_tokens") + cache_read + cache_written,
             output: number(&result, "/usage/output_tokens"),
-            ..Usage::default()
+            cache_read,
+            cache_written,
         };
         if usage != Usage::default() {
             events.push(AgentEvent::Usage(usage));
@@ -398,7 +399,8 @@ mod tests {
             estimated: false,
             input: 321,
             output: 4,
-            ..Usage::default()
+            cache_read: 300,
+            cache_written: 20,
         };
         assert_eq!(events, [text("hi"), AgentEvent::Usage(usage)]);
         assert_eq!(claude.ending(None), Ending::Done);

@@ -128,16 +128,22 @@ impl Codex {
 
     /// Returns the usage of the turn: Codex reports the sum of the whole thread.
     fn cost(&self, event: &Value) -> Usage {
-        let (input, output) = (
-            number(event, "/usage/input_tokens"),
-            number(event, "/usage/output_tokens"),
-        );
         // A sum below the previous usage means that Codex started counting anew.
+        let since = |name: &str, spent: u64| {
+            let sum = number(event, &format!("/usage/{name}"));
+            sum.checked_sub(spent).unwrap_or(sum)
+        };
+        let input = since("input_tokens", self.spent.input);
+        // Input includes cached tokens. Threads recorded before cached tokens were have none in
+        // `spent`, and their sum would exceed the turn's input.
+        let cache_read = since("cached_input_tokens", self.spent.cache_read).min(input);
+        let cache_written = since("cache_write_input_tokens", self.spent.cache_written);
         Usage {
             estimated: false,
-            input: input.checked_sub(self.spent.input).unwrap_or(input),
-            output: output.checked_sub(self.spent.output).unwrap_or(output),
-            ..Usage::default()
+            input,
+            output: since("output_tokens", self.spent.output),
+            cache_read,
+            cache_written: cache_written.min(input - cache_read),
         }
     }
 }
@@ -234,6 +240,25 @@ mod tests {
         check((0, 0), (13311, 8));
         check((6651, 4), (6660, 4));
         check((99999, 4), (13311, 4));
+    }
+
+    #[test]
+    fn cached_tokens_are_part_of_the_turns_input() {
+        let cached = |spent: (u64, u64, u64)| {
+            let spent = Usage {
+                input: spent.0,
+                cache_read: spent.1,
+                cache_written: spent.2,
+                ..Usage::default()
+            };
+            let cost = Codex::new(spent).cost(&json!({"usage": {"input_tokens": 1000,
+                "cached_input_tokens": 700, "cache_write_input_tokens": 200, "output_tokens": 1}}));
+            (cost.input, cost.cache_read, cost.cache_written)
+        };
+        assert_eq!(cached((0, 0, 0)), (1000, 700, 200));
+        assert_eq!(cached((600, 400, 150)), (400, 300, 50));
+        // A thread whose earlier turns were recorded without cached tokens.
+        assert_eq!(cached((600, 0, 0)), (400, 400, 0));
     }
 
     #[test]

@@ -110,6 +110,7 @@ impl Gemini {
             estimated: false,
             input: number(&result, "/stats/input_tokens"),
             output: number(&result, "/stats/output_tokens"),
+            cache_read: number(&result, "/stats/cached"),
             ..Usage::default()
         };
         self.result = Some(result);
@@ -143,6 +144,17 @@ mod tests {
         check(1, None);
         check(42, None);
         check(-1, None);
+    }
+
+    #[test]
+    fn cached_tokens_are_part_of_the_input() {
+        let result = json!({"type": "result", "status": "success", "stats": {
+            "total_tokens": 115, "input_tokens": 100, "output_tokens": 15, "cached": 60, "input": 40}});
+        let usage = Usage {
+            cache_read: 60,
+            ..Usage::told(100, 15)
+        };
+        assert_eq!(Gemini::default().event(result), [AgentEvent::Usage(usage)]);
     }
 
     #[test]

@@ -92,7 +92,10 @@ impl OpenCode {
             self.error = None;
         }
         let tokens = |name: &str| number(event, &format!("/part/tokens/{name}"));
-        self.usage.input += tokens("input") + tokens("cache/read") + tokens("cache/write");
+        let (read, written) = (tokens("cache/read"), tokens("cache/write"));
+        self.usage.input += tokens("input") + read + written;
+        self.usage.cache_read += read;
+        self.usage.cache_written += written;
         self.usage.output += tokens("output") + tokens("reasoning");
         AgentEvent::Usage(self.usage)
     }
@@ -162,7 +165,8 @@ mod tests {
             estimated: false,
             input: 22002,
             output: 220,
-            ..Usage::default()
+            cache_read: 2000,
+            cache_written: 20000,
         };
         assert_eq!(opencode.event(step("stop")), [AgentEvent::Usage(usage)]);
         assert_eq!(opencode.ending(None), Ending::Done);

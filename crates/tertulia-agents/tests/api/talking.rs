@@ -42,6 +42,45 @@ fn each_provider_is_heard_to_the_last_character() {
 }
 
 #[test]
+fn cached_tokens_are_counted_as_part_of_the_input() {
+    for (provider, plain, cached, expected) in [
+        (
+            Provider::Anthropic,
+            "\"input_tokens\":11",
+            "\"input_tokens\":4,\"cache_read_input_tokens\":5,\"cache_creation_input_tokens\":2",
+            (5, 2),
+        ),
+        (
+            Provider::OpenAi,
+            "\"prompt_tokens\":11",
+            "\"prompt_tokens\":11,\"prompt_tokens_details\":{\"cached_tokens\":5}",
+            (5, 0),
+        ),
+        (
+            Provider::Gemini,
+            "\"promptTokenCount\":11",
+            "\"promptTokenCount\":11,\"cachedContentTokenCount\":5",
+            (5, 0),
+        ),
+    ] {
+        let stream = words(provider, &TEXT) + &stop(provider);
+        assert!(stream.contains(plain), "{provider:?} {stream}");
+        let server = Server::play(vec![Reply::stream(stream.replace(plain, cached))]);
+        let answer = ask(&agent(provider, &server), &question("hi"));
+        let usage = Usage {
+            cache_read: expected.0,
+            cache_written: expected.1,
+            ..Usage::told(11, 7)
+        };
+        assert!(
+            answer.events.contains(&AgentEvent::Usage(usage)),
+            "{provider:?} {:?}",
+            answer.events
+        );
+    }
+}
+
+#[test]
 fn each_provider_is_asked_in_its_way() {
     for (provider, line, header) in [
         (Provider::Anthropic, "POST /v1/messages ", "x-api-key: "),

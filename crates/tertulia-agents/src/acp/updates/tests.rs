@@ -245,7 +245,8 @@ fn a_cache_that_is_counted_apart_was_read_too() {
             estimated: false,
             input: 111,
             output: 5,
-            ..Usage::default()
+            cache_read: 100,
+            cache_written: 1,
         })
     );
     assert_eq!(
@@ -254,7 +255,9 @@ fn a_cache_that_is_counted_apart_was_read_too() {
             estimated: false,
             input: 10,
             output: 5,
-            ..Usage::default()
+            // Never more than the input.
+            cache_read: 10,
+            cache_written: 0,
         })
     );
     assert_eq!(usage(&json!({ "usage": null })), None);
