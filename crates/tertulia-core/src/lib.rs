@@ -28,8 +28,11 @@
 //! | [`jsonl`] | export and import of a whole log as text |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
+//! | [`price`] | prices of models, and the cost of usage |
 //! | [`project`] | names of projects |
 //! | [`replay`] | the turns of a log to play again, and where a replay diverges |
+//! | [`stats`] | usage statistics, priced and grouped |
+//! | [`tool_files`] | files that a tool call reads or changes |
 //! | [`clock`] | source of time and ids |
 
 pub mod align;
@@ -42,10 +45,13 @@ pub mod jsonl;
 pub mod merge;
 pub mod pair;
 pub mod preview;
+pub mod price;
 pub mod project;
 pub mod query;
 pub mod redact;
 pub mod replay;
 pub mod search_text;
 pub mod session;
+pub mod stats;
 pub mod team;
+pub mod tool_files;

@@ -325,6 +325,11 @@ impl Usage {
         }
     }
 
+    /// Returns true if no tokens were used.
+    pub const fn is_empty(&self) -> bool {
+        self.input == 0 && self.output == 0
+    }
+
     /// Returns the sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
