@@ -200,10 +200,7 @@ impl Figures {
     /// Returns the sum of all cells.
     pub fn total(&self) -> Amount {
         let all = self.group(|_| Some(()));
-        all.into_iter()
-            .map(|(_, amount)| amount)
-            .next()
-            .unwrap_or_default()
+        all.into_values().next().unwrap_or_default()
     }
 
     /// Returns the usage without a price, by model, most tokens first.

@@ -5,11 +5,13 @@
 //! append. A backend that is asynchronous by nature implements [`Store`] itself.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
+use super::ledger::{self, Ledger};
 use super::queue::{Asked, Patience};
 use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
@@ -28,6 +30,9 @@ pub trait Engine: Upkeep + Debug + Sized + Send + 'static {
 
     /// Opens an engine; all engines of one store share `claims` and `patience`.
     fn open(location: &Self::Location, claims: &Claims, patience: &Patience) -> StoreResult<Self>;
+
+    /// Returns where a derived file of that name belongs. See [`Store::derived_file`].
+    fn derived_file(location: &Self::Location, name: &str) -> Option<PathBuf>;
 
     /// Returns true if a second engine can be open beside this one.
     fn allows_second(&self) -> bool;
@@ -224,7 +229,19 @@ impl<E: Engine> Store for Threaded<E> {
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
-        self.write(Some(id), move |engine| engine.purge(id)).await
+        let ledger = self.derived_file(ledger::NAME);
+        let purge = move |engine: &mut E| {
+            engine.purge(id)?;
+            if let Some(ledger) = ledger {
+                Ledger::forget(&ledger, id);
+            }
+            Ok(())
+        };
+        self.write(Some(id), purge).await
+    }
+
+    fn derived_file(&self, name: &str) -> Option<PathBuf> {
+        E::derived_file(&self.location, name)
     }
 
     fn patience(&self) -> &Patience {

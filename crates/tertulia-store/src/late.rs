@@ -1,6 +1,7 @@
 //! A store that could not be opened yet, because the disk is full or its path is not writable.
 //! Every write tries to open it again; until that succeeds nothing is acknowledged.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -124,6 +125,10 @@ impl Store for LateStore {
 
     fn patience(&self) -> &Patience {
         &self.patience
+    }
+
+    fn derived_file(&self, name: &str) -> Option<PathBuf> {
+        self.known().and_then(|store| store.derived_file(name))
     }
 }
 

@@ -35,6 +35,7 @@
 //! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork, merge |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
+//! | [`Ledger`] | usage, tool calls and files touched, derived from any store; it may be deleted |
 //! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
 //! | `queue` | waiting for other writers |
@@ -56,6 +57,7 @@ mod index;
 mod judge;
 mod late;
 mod merge;
+mod ledger;
 mod paging;
 mod place;
 mod queue;
@@ -66,7 +68,7 @@ mod sessions;
 pub mod sqlite;
 mod worker;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,6 +81,7 @@ pub use engine::{Engine, Threaded, Upkeep};
 pub use foreign::{Doing, Intake, Taken};
 pub use late::LateStore;
 pub use merge::{Divergence, MergeBase, NewMerge};
+pub use ledger::{CaughtUp, Extent, FileTouched, Ledger};
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
@@ -137,6 +140,12 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
 
     /// Returns how its writers wait for other processes.
     fn patience(&self) -> &Patience;
+
+    /// Returns the path for a file of derived data, such as the ledger of usage. `None` if the store
+    /// has no place for one: then it is derived in memory.
+    fn derived_file(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// Maintenance of a store as a whole.

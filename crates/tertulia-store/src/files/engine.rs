@@ -245,6 +245,10 @@ impl Engine for FilesEngine {
         })
     }
 
+    fn derived_file(dir: &PathBuf, name: &str) -> Option<PathBuf> {
+        Some(dir.join(names::INDEX_FOLDER).join(format!("{name}.db")))
+    }
+
     fn allows_second(&self) -> bool {
         true
     }

@@ -209,6 +209,10 @@ impl Engine for SqliteEngine {
         })
     }
 
+    fn derived_file(location: &Location, name: &str) -> Option<PathBuf> {
+        location.beside(name)
+    }
+
     fn allows_second(&self) -> bool {
         self.company == Company::Welcome
     }

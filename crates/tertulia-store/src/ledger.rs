@@ -1,0 +1,202 @@
+//! Ledger of usage: tokens, tool calls and files touched, derived from the logs of any [`Store`].
+//!
+//! It is a database of its own beside the store's other derived data. Deleting it loses nothing, and
+//! commands that do not need it never touch it. Entries are followed by a watermark per session, so
+//! that catching up reads only what is new.
+//!
+//! **Each usage event counts once.** Sessions can share an event: a fork that lost its parent, an
+//! import of a copied conversation, a merge. The session that was created first owns the event, and
+//! its figures are the highest of all copies. Which copy counts depends on the copies alone, not on
+//! the order in which they were read.
+//!
+//! Parts: `facts` (an entry to rows, pure), `catch_up` (reads the store), `record` (writes rows),
+//! `figures` (queries).
+
+mod catch_up;
+mod facts;
+mod figures;
+mod record;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::index::discard;
+use super::sqlite::trouble;
+use super::{Store, StoreError, StoreResult, place};
+use tertulia_core::id::SessionId;
+
+pub use catch_up::{CaughtUp, Extent};
+pub use figures::FileTouched;
+
+/// Name of the derived file.
+pub(super) const NAME: &str = "ledger";
+/// Changes whenever rows are derived differently; a ledger of another version is rebuilt.
+const VERSION: u32 = 1;
+/// How long removing a purged session waits for another process that catches up.
+const PURGE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// - `session`: one row per session. Its own entries follow `base`; `seq` and `hash` are the
+///   watermark. `messages`, `first` and `last` are of its own messages, `unread` counts entries that
+///   could not be read.
+/// - `entry`: messages and compactions. `event` identifies the usage, `counts` is how it counts
+///   (see `record`).
+/// - `call`: tool calls, the `n`th of an entry. `outcome` is empty until the result is there.
+/// - `file`: files that a call names.
+/// - `name`, `path`: models, agents and tools; files.
+const SCHEMA: &str = "
+CREATE TABLE state(complete INTEGER NOT NULL);
+INSERT INTO state VALUES(0);
+CREATE TABLE name(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE path(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE session(
+  no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, seq INTEGER NOT NULL, hash BLOB NOT NULL,
+  base INTEGER NOT NULL, created INTEGER NOT NULL, kind TEXT NOT NULL, team TEXT, project TEXT,
+  cwd TEXT, tags TEXT NOT NULL, trashed INTEGER NOT NULL, messages INTEGER NOT NULL,
+  first INTEGER, last INTEGER, unread INTEGER NOT NULL
+);
+CREATE TABLE entry(
+  session INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, event BLOB NOT NULL,
+  message INTEGER NOT NULL, agent INTEGER, model INTEGER, input INTEGER, output INTEGER,
+  cache_read INTEGER, cache_written INTEGER, estimated INTEGER, counts INTEGER NOT NULL,
+  PRIMARY KEY(session, seq)
+) WITHOUT ROWID;
+CREATE INDEX entry_event ON entry(event);
+CREATE INDEX entry_at ON entry(at);
+CREATE TABLE call(
+  session INTEGER NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, name INTEGER NOT NULL,
+  id TEXT NOT NULL, outcome TEXT, PRIMARY KEY(session, seq, n)
+) WITHOUT ROWID;
+CREATE INDEX call_open ON call(session, id) WHERE outcome IS NULL;
+CREATE TABLE file(
+  session INTEGER NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL,
+  written INTEGER NOT NULL, PRIMARY KEY(session, seq, n, path)
+) WITHOUT ROWID;
+CREATE INDEX file_path ON file(path);";
+
+const TABLES: &[&str] = &["state", "name", "path", "session", "entry", "call", "file"];
+
+/// The open ledger. Its operations block the calling thread.
+#[derive(Debug)]
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// Opens the ledger of a store, or a new one in memory if the store has no place for it.
+    /// `patience` limits the wait for another process that writes to it.
+    pub fn of(store: &dyn Store, patience: Duration) -> StoreResult<Ledger> {
+        match store.derived_file(NAME) {
+            Some(path) => Ledger::open(&path, patience),
+            None => Ledger::in_memory(),
+        }
+    }
+
+    /// Opens the ledger in a file. Recreates one that is damaged or of another version.
+    fn open(path: &Path, patience: Duration) -> StoreResult<Ledger> {
+        if !path.exists() {
+            place::make_folder(place::folder_of(path))?;
+            match place::create_file(path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(place::trouble(path, "cannot make", error)),
+            }
+        }
+        let open = || Connection::open(path).and_then(|made| lay_out(made, patience));
+        let connection = open().or_else(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                discard(path);
+                let _ = place::create_file(path);
+                open()
+            }
+            _ => Err(error),
+        });
+        match connection {
+            Ok(connection) => Ok(Ledger {
+                connection,
+                path: path.to_owned(),
+            }),
+            Err(error) => Err(trouble(path, "cannot open the ledger", error)),
+        }
+    }
+
+    /// Creates a ledger that ends with the process.
+    pub fn in_memory() -> StoreResult<Ledger> {
+        let path = PathBuf::from(":memory:");
+        let made = Connection::open_in_memory().and_then(|made| lay_out(made, Duration::ZERO));
+        match made {
+            Ok(connection) => Ok(Ledger { connection, path }),
+            Err(error) => Err(trouble(&path, "cannot make the ledger", error)),
+        }
+    }
+
+    /// Returns true if a later process finds nothing of this ledger.
+    pub fn is_in_memory(&self) -> bool {
+        self.path == Path::new(":memory:")
+    }
+
+    /// Returns true if the ledger once held every session of the store.
+    pub fn is_complete(&self) -> StoreResult<bool> {
+        let complete = self
+            .connection
+            .query_row("SELECT complete FROM state", [], |row| row.get(0));
+        complete.map_err(|error| self.trouble(error))
+    }
+
+    /// Removes everything, so that the next catching up reads all logs again.
+    pub fn clear(&mut self) -> StoreResult<()> {
+        let cleared = self.connection.execute_batch(&rebuilt());
+        cleared.map_err(|error| self.trouble(error))
+    }
+
+    /// Removes a purged session from the ledger in a file, if there is one. Its rows name files, so
+    /// they must not outlive it: if they cannot be removed, the whole ledger is.
+    pub(super) fn forget(path: &Path, id: SessionId) {
+        if !path.exists() {
+            return;
+        }
+        let forget = || -> StoreResult<()> {
+            let mut ledger = Ledger::open(path, PURGE_PATIENCE)?;
+            ledger.remove(&[id])?;
+            // The WAL still holds the old pages until they are checkpointed.
+            let empty = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let emptied = ledger.connection.query_row(empty, [], |_| Ok(()));
+            emptied.map_err(|error| ledger.trouble(error))
+        };
+        if forget().is_err() {
+            discard(path);
+        }
+    }
+
+    fn trouble(&self, error: rusqlite::Error) -> StoreError {
+        trouble(&self.path, "cannot use the ledger", error)
+    }
+}
+
+/// Returns the statements that replace all tables by empty ones.
+fn rebuilt() -> String {
+    let drops: String = TABLES
+        .iter()
+        .map(|table| format!("DROP TABLE IF EXISTS {table};"))
+        .collect();
+    format!("BEGIN IMMEDIATE; {drops} {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
+}
+
+fn lay_out(connection: Connection, patience: Duration) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(patience)?;
+    // Overwrites the rows of purged sessions instead of only unlinking them.
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+    };
+    if version(&connection)? != VERSION {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        connection.execute_batch(&rebuilt())?;
+    }
+    // Rows lost in a crash are derived again, so there is no need to wait for the disk.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
