@@ -4,6 +4,7 @@
 //! module prices and groups them. Times are local: an event belongs to the day of the user's zone.
 
 mod groups;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,8 @@ use crate::entry::{Kind, Usage};
 use crate::id::SessionId;
 use crate::price::{Cost, PriceTable, Schedule};
 use crate::project;
-pub use groups::{By, Group};
+pub use groups::{By, Group, with_empty_days};
+pub use report::{LongSession, Report, ReportScope};
 
 /// Seconds in the time slot of a cell. Zones differ by multiples of it, so that a slot lies in one
 /// hour of any zone.
@@ -142,6 +144,17 @@ pub struct Unpriced {
     pub agent: Option<Arc<str>>,
     /// Its usage.
     pub usage: Usage,
+}
+
+impl Unpriced {
+    /// Returns the model, or the agent that did not report one.
+    pub fn name(&self) -> String {
+        match (&self.model, &self.agent) {
+            (Some(model), _) => model.to_string(),
+            (None, Some(agent)) => format!("{agent}, model not recorded"),
+            (None, None) => "model not recorded".to_owned(),
+        }
+    }
 }
 
 /// Cells with their prices and local times, ready to be grouped.

@@ -81,6 +81,18 @@ pub fn fit(text: &str, columns: usize) -> String {
     format!("{}…", &clean[..end])
 }
 
+/// Fits text to a number of terminal columns: truncates it, or fills it up with spaces.
+pub fn padded(text: &str, columns: usize) -> String {
+    let mut cell = fit(text, columns);
+    cell.push_str(&" ".repeat(columns.saturating_sub(cell.width())));
+    cell
+}
+
+/// Returns the number of terminal columns that text occupies.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
 /// Formats text as a table cell: on one line, without control characters.
 fn cell_of(text: &str) -> String {
     harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")

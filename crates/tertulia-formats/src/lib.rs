@@ -30,6 +30,7 @@
 //! | [`markdown`] | yes, for people | no |
 //! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
 //! | [`opencode`] | no | yes: exports, files and databases of opencode |
+//! | [`stats`] | yes: usage statistics as JSON, CSV and HTML | no |
 //! | [`snapshot`] | yes: a team session as one document | yes |
 //!
 //! An imported session is a [`foreign`](tertulia_core::foreign) session before it becomes entries.
@@ -54,3 +55,4 @@ pub mod markdown;
 pub mod openagent_terminal;
 pub mod opencode;
 pub mod snapshot;
+pub mod stats;

@@ -147,7 +147,8 @@ impl Ledger {
 
     /// Removes everything, so that the next catching up reads all logs again.
     pub fn clear(&mut self) -> StoreResult<()> {
-        let cleared = self.connection.execute_batch(&rebuilt());
+        let anew = format!("BEGIN IMMEDIATE; {} COMMIT;", tables());
+        let cleared = self.connection.execute_batch(&anew);
         cleared.map_err(|error| self.trouble(error))
     }
 
@@ -176,12 +177,12 @@ impl Ledger {
 }
 
 /// Returns the statements that replace all tables by empty ones.
-fn rebuilt() -> String {
+fn tables() -> String {
     let drops: String = TABLES
         .iter()
         .map(|table| format!("DROP TABLE IF EXISTS {table};"))
         .collect();
-    format!("BEGIN IMMEDIATE; {drops} {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
+    format!("{drops} {SCHEMA} PRAGMA user_version={VERSION};")
 }
 
 fn lay_out(connection: Connection, patience: Duration) -> rusqlite::Result<Connection> {
@@ -193,7 +194,12 @@ fn lay_out(connection: Connection, patience: Duration) -> rusqlite::Result<Conne
     };
     if version(&connection)? != VERSION {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        connection.execute_batch(&rebuilt())?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        // Another process may have made the tables meanwhile.
+        if version(&connection)? != VERSION {
+            connection.execute_batch(&tables())?;
+        }
+        connection.execute_batch("COMMIT")?;
     }
     // Rows lost in a crash are derived again, so there is no need to wait for the disk.
     connection.pragma_update(None, "synchronous", "NORMAL")?;

@@ -185,6 +185,7 @@ pub enum Command {
     Replay(commands::replay::ReplayArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
+    Stats(commands::stats::StatsArgs),
     Doctor(commands::doctor::DoctorArgs),
     Store(commands::store::StoreArgs),
     Agents(commands::agents::AgentsArgs),

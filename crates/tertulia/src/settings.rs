@@ -2,6 +2,7 @@
 //! default.
 
 mod agent;
+mod prices;
 mod project_file;
 mod values;
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use tertulia_core::price::PriceRow;
 use toml::{Table, Value};
 
 use crate::args::GlobalArgs;
@@ -51,6 +53,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, AgentSettings>,
     /// What is moved to the trash automatically; nothing by default.
     pub retention: Retention,
+    /// The user's own prices of models. Of two for the same, the first counts.
+    pub prices: Vec<PriceRow>,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -157,6 +161,7 @@ const TOP_KEYS: &[&str] = &[
     "agent",
     "agents",
     "retention",
+    "prices",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
@@ -176,6 +181,7 @@ impl Settings {
             agent: None,
             agents: BTreeMap::new(),
             retention: Retention::default(),
+            prices: Vec::new(),
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -294,6 +300,10 @@ impl Settings {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
             self.retention = reader.within("retention").retention(retention);
         }
+        let own = reader.table(table, "prices");
+        let own = own.map(|own| self.read_prices(file, &reader.within("prices"), own));
+        // A project's prices come before the user's.
+        self.prices.splice(0..0, own.unwrap_or_default());
         for (name, value) in reader.table(table, "agents").into_iter().flatten() {
             let Value::Table(agent) = value else {
                 reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]");
@@ -315,6 +325,22 @@ impl Settings {
                 Ok(chooses_store)
             }
         }
+    }
+
+    fn read_prices(&mut self, file: &Path, reader: &Reader<'_>, models: &Table) -> Vec<PriceRow> {
+        let mut rows = Vec::new();
+        for (model, value) in models {
+            let Some(tables) = prices::tables(value) else {
+                reader.expected(model, "a table such as [prices.\"MODEL\"]");
+                continue;
+            };
+            let reader = reader.within(model);
+            for table in tables {
+                self.warn_unknown(file, &format!("prices.{model}."), table, prices::KEYS);
+                rows.extend(prices::row(&reader, model, table));
+            }
+        }
+        rows
     }
 
     /// Handles a file that cannot be used at all.

@@ -23,9 +23,19 @@ pub struct Terminal {
 impl Terminal {
     /// Starts the program on a dumb terminal, unless a variable says otherwise.
     pub fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
+        Terminal::open_wide(home, args, variables, 80)
+    }
+
+    /// Starts the program on a terminal with this many columns.
+    pub fn open_wide(
+        home: &Home,
+        args: &[&str],
+        variables: &[(&str, &str)],
+        cols: u16,
+    ) -> Terminal {
         let size = PtySize {
             rows: 24,
-            cols: 80,
+            cols,
             pixel_width: 0,
             pixel_height: 0,
         };

@@ -149,6 +149,42 @@ impl Figures {
     }
 }
 
+/// Most days that are filled in: a date that is far off would make too many.
+const MOST_DAYS: usize = 3660;
+
+/// Returns groups by day with an empty group for each day between them, at most ten years back.
+pub fn with_empty_days(days: &[Group]) -> Vec<Group> {
+    let date_of = |group: &Group| {
+        group
+            .key
+            .as_deref()
+            .and_then(|key| key.parse::<Date>().ok())
+    };
+    let mut filled: Vec<Group> = Vec::new();
+    let mut expected: Option<Date> = None;
+    for group in days.iter().rev() {
+        let date = date_of(group);
+        while let (Some(next), Some(date)) = (expected, date)
+            && next > date
+            && filled.len() < MOST_DAYS
+        {
+            filled.push(Group {
+                key: Some(next.to_string()),
+                title: None,
+                amount: Amount::default(),
+            });
+            expected = next.yesterday().ok();
+        }
+        if filled.len() >= MOST_DAYS {
+            break;
+        }
+        filled.push(group.clone());
+        expected = date.and_then(|date| date.yesterday().ok());
+    }
+    filled.reverse();
+    filled
+}
+
 /// Returns the ISO week of a day, such as `2026-W47`.
 fn week_of(date: Date) -> String {
     let week = date.iso_week_date();

@@ -149,3 +149,27 @@ fn nothing_sums_to_nothing() {
     assert_eq!(none.total().dollars(), Some(0.0));
     assert!(none.unpriced().is_empty() && none.by(By::Day).is_empty());
 }
+
+#[test]
+fn days_without_messages_are_filled_in() {
+    let day = |key: &str| Group {
+        key: Some(key.to_owned()),
+        title: None,
+        amount: Amount {
+            messages: 1,
+            ..Amount::default()
+        },
+    };
+    let filled = with_empty_days(&[day("2026-02-27"), day("2026-03-02")]);
+    assert_eq!(
+        keys(&filled),
+        ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
+    );
+    let messages: Vec<u64> = filled.iter().map(|group| group.amount.messages).collect();
+    assert_eq!(messages, [1, 0, 0, 1]);
+    // The newest days are kept of a span that is too long.
+    let long = with_empty_days(&[day("1970-01-01"), day("2026-03-02")]);
+    assert_eq!(long.len(), 3660);
+    assert_eq!(keys(&long).last(), Some(&"2026-03-02"));
+    assert_eq!(with_empty_days(&[]), []);
+}

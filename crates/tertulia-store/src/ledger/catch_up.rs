@@ -19,6 +19,8 @@ const SHORT_PAGE: usize = 16;
 const LINES: usize = 500;
 /// Entries that are written in one transaction.
 const BATCH: usize = 4000;
+/// Attempts to follow a store that another process follows at the same time.
+const ATTEMPTS: usize = 3;
 
 /// Which sessions to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +56,27 @@ impl Ledger {
         extent: Extent,
         progress: &Progress,
     ) -> StoreResult<CaughtUp> {
-        let deadline = progress.deadline();
         let mut run = Run {
             ledger: self,
             store,
-            deadline,
+            deadline: progress.deadline(),
             steps: Vec::new(),
             pending: 0,
+            skipped: false,
             done: CaughtUp::default(),
         };
-        match extent {
-            Extent::All => run.all(progress).await?,
-            Extent::Newest => run.newest().await?,
+        for _ in 0..ATTEMPTS {
+            run.skipped = false;
+            match extent {
+                Extent::All => run.all(progress).await?,
+                Extent::Newest => run.newest().await?,
+            }
+            run.flush()?;
+            // What another process has begun to read may not be whole yet.
+            if !run.skipped || run.is_over() {
+                break;
+            }
         }
-        run.flush()?;
         Ok(run.done)
     }
 }
@@ -80,6 +89,8 @@ struct Run<'a> {
     steps: Vec<Step>,
     /// Entries in `steps`.
     pending: usize,
+    /// True if another process wrote the same sessions.
+    skipped: bool,
     done: CaughtUp,
 }
 
@@ -274,10 +285,10 @@ impl Run<'_> {
     fn flush(&mut self) -> StoreResult<()> {
         self.pending = 0;
         let steps = std::mem::take(&mut self.steps);
-        match steps.is_empty() {
-            true => Ok(()),
-            false => self.ledger.record(&steps),
+        if !steps.is_empty() {
+            self.skipped |= self.ledger.record(&steps)?;
         }
+        Ok(())
     }
 
     fn is_over(&mut self) -> bool {

@@ -75,16 +75,21 @@ impl Ledger {
         set.map(drop).map_err(|error| self.trouble(error))
     }
 
-    /// Writes steps in one transaction. Skips a session that another process has advanced.
-    pub(super) fn record(&mut self, steps: &[Step]) -> StoreResult<()> {
+    /// Writes steps in one transaction. Skips a session that another process has advanced; returns
+    /// true if there was one.
+    pub(super) fn record(&mut self, steps: &[Step]) -> StoreResult<bool> {
         self.write(|connection| {
             let mut shared = HashSet::new();
+            let mut skipped = false;
             for step in steps {
                 if watermark(connection, step.meta.id)? == step.from {
                     record_step(connection, step, &mut shared)?;
+                } else {
+                    skipped = true;
                 }
             }
-            recount(connection, &shared)
+            recount(connection, &shared)?;
+            Ok(skipped)
         })
     }
 
@@ -104,13 +109,14 @@ impl Ledger {
         })
     }
 
-    fn write(&mut self, job: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> StoreResult<()> {
+    fn write<T>(&mut self, job: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
         let path = self.path.clone();
         let immediate = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(immediate);
         let done = transaction.and_then(|transaction| {
-            job(&transaction)?;
-            transaction.commit()
+            let done = job(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
         });
         done.map_err(|error| trouble(&path, "cannot write the ledger", error))
     }

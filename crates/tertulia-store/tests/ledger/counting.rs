@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::json;
 use tertulia_core::entry::{Body, Compacted, Entry, Kind, Merged, ToolOutcome, Usage};
 use tertulia_core::id::Seq;
@@ -10,7 +11,7 @@ use tertulia_core::stats::ToolUse;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Extent, Progress, Store};
 use tertulia_testkit::ask::now;
-use tertulia_testkit::clock::{moment, still_clock};
+use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human, renamed, tagged, trashed};
 
 use super::{answer, call, catch_up, everything, everything_in, ledger, result, sums};
@@ -300,102 +301,38 @@ fn filters_select_sessions_and_times() {
     team.append(&store, vec![ai("ada", "b"), trashed()]);
     let mut ledger = ledger(&store);
     catch_up(&mut ledger, &store);
-    let messages = |filter: Filter| {
+    let said: Vec<Timestamp> = [&chat, &team].map(|writer| writer.log[1].at).to_vec();
+    let check = |expected: (u64, usize), edit: &dyn Fn(&mut Filter)| {
+        let mut filter = everything();
+        edit(&mut filter);
         let cells = ledger.cells(&filter).unwrap();
-        let sessions = ledger.sessions(&filter).unwrap();
         let messages: u64 = cells.iter().map(|cell| cell.messages).sum();
-        (messages, sessions.len())
+        let sessions = ledger.sessions(&filter).unwrap().len();
+        assert_eq!((messages, sessions), expected, "{filter:?}");
     };
-    let all = everything;
-    let from = |at: i64| Some(moment(at));
-    let said: Vec<i64> = [&chat, &team]
-        .iter()
-        .map(|writer| writer.log[1].at.as_second() - moment(0).as_second())
-        .collect();
-    for (filter, expected) in [
-        (all(), (2, 2)),
-        (Filter::default(), (1, 1)),
-        (
-            Filter {
-                trash: Trash::Only,
-                ..all()
-            },
-            (1, 1),
-        ),
-        (
-            Filter {
-                project: Some(ProjectIds::from("dir:/w")),
-                ..all()
-            },
-            (1, 1),
-        ),
-        (
-            Filter {
-                project: Some(ProjectIds::default()),
-                ..all()
-            },
-            (0, 0),
-        ),
-        (
-            Filter {
-                kind: Some(Kind::Team),
-                ..all()
-            },
-            (1, 1),
-        ),
-        (
-            Filter {
-                team: Some("birds".into()),
-                ..all()
-            },
-            (1, 1),
-        ),
-        (
-            Filter {
-                tag: Some("red".into()),
-                ..all()
-            },
-            (1, 1),
-        ),
-        (
-            Filter {
-                tag: Some("re".into()),
-                ..all()
-            },
-            (0, 0),
-        ),
-        // Times select messages, not sessions.
-        (
-            Filter {
-                since: from(said[1]),
-                ..all()
-            },
-            (1, 2),
-        ),
-        (
-            Filter {
-                until: from(said[1]),
-                ..all()
-            },
-            (1, 2),
-        ),
-        (
-            Filter {
-                since: from(said[0]),
-                until: from(said[0]),
-                ..all()
-            },
-            (0, 2),
-        ),
-    ] {
-        assert_eq!(messages(filter.clone()), expected, "{filter:?}");
-    }
+    check((2, 2), &|_| {});
+    check((1, 1), &|filter| filter.trash = Trash::Without);
+    check((1, 1), &|filter| filter.trash = Trash::Only);
+    check((1, 1), &|filter| filter.project = Some("dir:/w".into()));
+    check((0, 0), &|filter| {
+        filter.project = Some(ProjectIds::default())
+    });
+    check((1, 1), &|filter| filter.kind = Some(Kind::Team));
+    check((1, 1), &|filter| filter.team = Some("birds".into()));
+    check((1, 1), &|filter| filter.tag = Some("red".into()));
+    check((0, 0), &|filter| filter.tag = Some("re".into()));
+    // Times select messages, not sessions.
+    check((1, 2), &|filter| filter.since = Some(said[1]));
+    check((1, 2), &|filter| filter.until = Some(said[1]));
+    check((0, 2), &|filter| {
+        (filter.since, filter.until) = (Some(said[0]), Some(said[0]));
+    });
     // What changes without a message is known after the next catching up.
     team.append(&store, vec![tagged(&["blue"], &[]), renamed("x")]);
     catch_up(&mut ledger, &store);
     let blue = Filter {
         tag: Some("blue".into()),
-        ..all()
+        ..everything()
     };
     assert_eq!(ledger.sessions(&blue).unwrap().len(), 1);
 }

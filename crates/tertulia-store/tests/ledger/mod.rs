@@ -1,5 +1,7 @@
 //! The ledger of usage, on real stores.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod counting;
 mod on_disk;
 mod property;

@@ -185,3 +185,25 @@ fn damaged_entries_are_counted() {
     // It is not read again and again.
     assert_eq!(catch_up(&mut ledger, &store).sessions, 0);
 }
+
+#[test]
+fn several_processes_may_catch_up_at_once() {
+    on_each(|store, _, _| {
+        let clock = still_clock(3);
+        for _ in 0..20 {
+            let mut writer = Writer::begin(store, &clock);
+            writer.append(store, (0..30).map(|_| ai("ada", "x")).collect());
+        }
+        std::thread::scope(|scope| {
+            let run = || {
+                let mut ledger = ledger(store);
+                catch_up(&mut ledger, store);
+                sums(&ledger)
+            };
+            let others: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            for other in others {
+                assert_eq!(other.join().unwrap(), (602, Usage::told(601 * 7, 601 * 5)));
+            }
+        });
+    });
+}

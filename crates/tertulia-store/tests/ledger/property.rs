@@ -85,10 +85,12 @@ fn identity(entry: &Entry) -> Option<(String, bool, Option<Usage>)> {
     }
 }
 
+/// Highest figures of an event, and its messages by session, in order of creation.
+type Seen = (Option<Usage>, BTreeMap<(i64, SessionId), u64>);
+
 /// What is expected: sums over distinct events, by looking at every log as a whole.
 fn expected(writers: &[Writer]) -> (u64, Usage) {
-    let mut events: BTreeMap<String, (Option<Usage>, BTreeMap<(i64, SessionId), u64>)> =
-        BTreeMap::new();
+    let mut events: BTreeMap<String, Seen> = BTreeMap::new();
     for writer in writers {
         let opening = writer.log.iter().rev().find(|entry| {
             matches!(&entry.body, Body::Created(_))

@@ -23,6 +23,7 @@ pub mod rm;
 pub mod search;
 pub mod serve;
 pub mod show;
+pub mod stats;
 pub mod stop;
 pub mod store;
 pub mod tag;
@@ -74,6 +75,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Replay(args) => replay::run(&args, &global, ui),
         Command::Export(args) => export::run(&args, &global, ui),
         Command::Import(args) => import::run(&args, &global, ui),
+        Command::Stats(args) => stats::run(&args, &global, ui),
         Command::Doctor(args) => doctor::run(&args, &global, ui),
         Command::Store(args) => store::run(&args, &global, ui),
         Command::Agents(args) => agents::run(&args, &global, ui),

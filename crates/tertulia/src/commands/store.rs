@@ -51,7 +51,7 @@ enum StoreCommand {
         #[arg(value_name = "TO")]
         to: String,
     },
-    /// Derive list rows and search index anew from the logs
+    /// Derive list rows, search index and usage anew from the logs
     #[command(after_help = "Examples:\n  tertulia store rebuild")]
     Rebuild,
 }
@@ -86,11 +86,14 @@ fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
 fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
     let rebuilt = workspace.wait(workspace.sessions.store().rebuild(&ui.progress()))?;
+    if let Err(error) = super::stats::rebuild_ledger(&workspace, &ui.progress()) {
+        ui.warn(&format!("the ledger of usage is not rebuilt: {error}"));
+    }
     if ui.json {
         ui.document(&json!(rebuilt));
     } else {
         ui.note(&format!(
-            "Rebuilt {} list rows and the search index of {} entries.",
+            "Rebuilt {} list rows and the search index of {} entries, and counted usage anew.",
             rebuilt.sessions, rebuilt.entries
         ));
     }

@@ -102,6 +102,17 @@ impl Folders {
         })
     }
 
+    /// Returns the current identity of the project that has had this one.
+    pub fn current_id(&self, id: &str) -> Option<String> {
+        let known = self.folders.iter().find(|known| known.ids.contains(id))?;
+        let current = known.remote.as_ref().or(known.root.as_ref());
+        Some(
+            current
+                .cloned()
+                .unwrap_or_else(|| format!("dir:{}", known.folder)),
+        )
+    }
+
     /// Returns true if no folder is known.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty()

@@ -2,7 +2,11 @@
 
 use crate::home::Home;
 
+<<<<<<< HEAD
 const COMMANDS: [&[&str]; 43] = [
+=======
+const COMMANDS: [&[&str]; 41] = [
+>>>>>>> e006678 (stats: show messages, tokens and cost over time, models and projects)
     &["chat"],
     &["list"],
     &["show"],
@@ -20,6 +24,7 @@ const COMMANDS: [&[&str]; 43] = [
     &["replay"],
     &["export"],
     &["import"],
+    &["stats"],
     &["doctor"],
     &["store"],
     &["store", "info"],

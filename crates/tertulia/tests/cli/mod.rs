@@ -35,6 +35,7 @@ mod show;
 mod signals;
 mod snapshot_export;
 mod snapshot_import;
+mod stats;
 mod store;
 mod team;
 mod terminal;
