@@ -2,10 +2,7 @@
 
 mod conformance;
 mod files;
-<<<<<<< HEAD
 mod merge;
-=======
 mod ledger;
->>>>>>> 1c09637 (store: keep a ledger of usage, tool calls and files touched)
 mod model;
 mod salvage;

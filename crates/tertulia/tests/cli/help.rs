@@ -2,11 +2,7 @@
 
 use crate::home::Home;
 
-<<<<<<< HEAD
-const COMMANDS: [&[&str]; 43] = [
-=======
-const COMMANDS: [&[&str]; 41] = [
->>>>>>> e006678 (stats: show messages, tokens and cost over time, models and projects)
+const COMMANDS: [&[&str]; 44] = [
     &["chat"],
     &["list"],
     &["show"],
