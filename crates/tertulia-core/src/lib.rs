@@ -18,6 +18,7 @@
 //! | [`entry`] | one line of the log: its fields, its hash, its JSON |
 //! | [`session`] | metadata folded from a log, and reading a whole log |
 //! | [`query`] | filters, pages, cursors, search queries and their results |
+//! | [`sizes`] | bytes of sessions: their own, and shared with forks |
 //! | [`search_text`] | tokenisation of text for search |
 //! | [`redact`] | detection and replacement of secrets |
 //! | [`team`] | team files, their schemas, and the markers in team messages |
@@ -53,5 +54,6 @@ pub mod replay;
 pub mod search_text;
 pub mod session;
 pub mod stats;
+pub mod sizes;
 pub mod team;
 pub mod tool_files;

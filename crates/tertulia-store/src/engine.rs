@@ -22,6 +22,7 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
+use tertulia_core::sizes::LogSize;
 
 /// A backend whose operations block. [`Store`] and [`Maintenance`] describe the operations.
 pub trait Engine: Upkeep + Debug + Sized + Send + 'static {
@@ -81,6 +82,9 @@ pub trait Upkeep {
 
     /// See [`Maintenance::info`].
     fn info(&mut self) -> StoreResult<Info>;
+
+    /// See [`Maintenance::sizes`].
+    fn sizes(&mut self) -> StoreResult<Vec<LogSize>>;
 }
 
 /// A [`Store`] around a synchronous engine.
@@ -268,5 +272,9 @@ impl<E: Engine> Maintenance for Threaded<E> {
 
     async fn info(&self) -> StoreResult<Info> {
         self.look_up(E::info).await
+    }
+
+    async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
+        self.work(E::sizes).await
     }
 }

@@ -16,6 +16,7 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
+use tertulia_core::sizes::LogSize;
 
 type Open = Arc<dyn Fn() -> StoreResult<Arc<dyn Store>> + Send + Sync>;
 
@@ -144,6 +145,10 @@ impl Maintenance for LateStore {
 
     async fn info(&self) -> StoreResult<Info> {
         self.store().await?.info().await
+    }
+
+    async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
+        self.store().await?.sizes().await
     }
 }
 

@@ -90,6 +90,7 @@ use tertulia_core::entry::{Entry, Head, Origin, Speaker};
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::{Damage, Line};
+use tertulia_core::sizes::LogSize;
 
 /// Storage backend for sessions.
 ///
@@ -160,6 +161,10 @@ pub trait Maintenance {
 
     /// Describes the store: backend, format, counts and sizes.
     async fn info(&self) -> StoreResult<Info>;
+
+    /// Returns the size of every log, without reading more than list rows and, of a fork's base, the
+    /// entries since the last snapshot.
+    async fn sizes(&self) -> StoreResult<Vec<LogSize>>;
 }
 
 /// A session to create.

@@ -3,11 +3,13 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
+use serde::Deserialize;
 
 use super::paging::Counts;
 use tertulia_core::id::{SHORT, SessionId};
 use tertulia_core::query::{Cursor, Filter, Lookup, Order, Page, ProjectIds, Trash};
 use tertulia_core::session::SessionMeta;
+use tertulia_core::sizes::SizedSession;
 
 /// State of a row of which only a shared prefix remains. 0 is live, 1 in the trash.
 pub(super) const PURGED: i64 = 2;
@@ -236,6 +238,35 @@ pub(super) fn reversed(id: SessionId) -> [u8; 16] {
     let mut bytes = *id.uuid().as_bytes();
     bytes.reverse();
     bytes.map(|byte| byte.rotate_left(4))
+}
+
+/// The part of a session's metadata that its size needs.
+#[derive(Deserialize)]
+pub(super) struct Measured {
+    /// Size of the log with what it shares.
+    pub(super) bytes: u64,
+    parent: Option<ParentId>,
+}
+
+#[derive(Deserialize)]
+struct ParentId {
+    id: SessionId,
+}
+
+/// Returns the session of a row; `None` if only a shared prefix remains of it.
+pub(super) fn sized_session(
+    id: SessionId,
+    title: Option<String>,
+    state: i64,
+    measured: Option<Measured>,
+) -> Option<SizedSession> {
+    let parent = measured.and_then(|it| it.parent);
+    (state < PURGED).then_some(SizedSession {
+        id,
+        title,
+        parent: parent.map(|parent| parent.id),
+        trashed: state > 0,
+    })
 }
 
 /// Converts a blob to a session id.

@@ -29,6 +29,7 @@ use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
+use tertulia_core::sizes::LogSize;
 
 /// Performs all operations on the store's folder; each worker thread owns one.
 #[derive(Debug)]
@@ -365,6 +366,10 @@ impl Upkeep for FilesEngine {
 
     fn info(&mut self) -> StoreResult<Info> {
         self.describe()
+    }
+
+    fn sizes(&mut self) -> StoreResult<Vec<LogSize>> {
+        self.log_sizes()
     }
 }
 

@@ -15,7 +15,7 @@
 //! A fork's log begins with its `forked` entry; its shared prefix is read from its base. The parts:
 //! `open` (the marker), `names` (file names), `log` (the bytes of one log), `engine` (create, read,
 //! drafts), `append`, `base` and `owners` (what forks continue), `catalogue`, `stamps`, `fold` and
-//! `changes` (list rows), `list`, `search`, `purge`, `check`, `repair`.
+//! `changes` (list rows), `list`, `search`, `sizes`, `purge`, `check`, `repair`.
 
 mod append;
 mod base;
@@ -33,6 +33,7 @@ mod owners;
 mod purge;
 mod repair;
 mod search;
+mod sizes;
 mod stamps;
 #[cfg(test)]
 mod tests;

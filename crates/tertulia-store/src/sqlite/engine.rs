@@ -24,6 +24,7 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
+use tertulia_core::sizes::LogSize;
 
 /// One connection to the database.
 #[derive(Debug)]
@@ -362,6 +363,10 @@ impl Upkeep for SqliteEngine {
             },
             index_bytes: file_size(self.location.beside("search")),
         })
+    }
+
+    fn sizes(&mut self) -> StoreResult<Vec<LogSize>> {
+        self.log_sizes()
     }
 }
 

@@ -25,6 +25,7 @@ mod repair;
 mod rescue;
 mod rows;
 mod search;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod wal;

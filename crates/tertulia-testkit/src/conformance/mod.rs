@@ -169,6 +169,7 @@ macro_rules! conformance_suite {
                 gone_everywhere,
                 forks_keep_what_they_share,
                 forks_of_forks_keep_what_they_share,
+                sizes_of_what_is_shared,
                 searched_through_forks,
                 id_can_be_used_again,
                 id_can_be_used_again_while_forks_live,

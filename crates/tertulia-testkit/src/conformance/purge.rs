@@ -1,7 +1,9 @@
 //! Purges: removed sessions, and the prefix that their forks still need.
 
+use tertulia_core::entry::Entry;
 use tertulia_core::id::Seq;
 use tertulia_core::query::Lookup;
+use tertulia_core::sizes::{Sizes, TotalSize};
 use tertulia_store::{NewSession, Store};
 
 use super::assert_not_found;
@@ -87,6 +89,50 @@ pub fn forks_of_forks_keep_what_they_share(store: &dyn Store) {
             assert_log(store, &low);
         }
     }
+}
+
+/// The sizes of sessions say what each has alone, before and after its base is purged.
+pub fn sizes_of_what_is_shared(store: &dyn Store) {
+    let sizes = || Sizes::of(&now(store.sizes()).unwrap());
+    assert_eq!(sizes(), Sizes::default());
+    let base = talk(store, 1, "talk");
+    let size = |entries: &[Entry]| -> u64 {
+        entries
+            .iter()
+            .map(|entry| entry.line().len() as u64 + 1)
+            .sum()
+    };
+    let (all, shared) = (size(&base.log), size(&base.log[..4]));
+    let fork = base.fork(store, 4);
+    let extra = size(&fork.log[4..]);
+    let both = sizes();
+    let total = |own, shared, trash| TotalSize { own, shared, trash };
+    assert_eq!(both.total, total(all - shared + extra, shared, 0));
+    let of = |writer: &Writer| {
+        let mut them = both.sessions.iter().filter(|it| it.id == writer.id);
+        let it = them.next().unwrap();
+        (it.own, it.shared, it.forks)
+    };
+    assert_eq!(of(&base), (all - shared, shared, 1));
+    assert_eq!(of(&fork), (extra, shared, 0));
+    purge(store, &base);
+    let alone = sizes();
+    assert_eq!(alone.total, total(shared + extra, 0, 0));
+    assert_eq!(
+        (alone.sessions[0].own, alone.sessions[0].shared),
+        (shared + extra, 0)
+    );
+    // A fork of the fork, from the purged part: it shares what the other fork had alone.
+    let mut low = fork.fork(store, 2);
+    low.append(store, vec![trashed()]);
+    let shared = size(&base.log[..2]);
+    let trash = size(&low.log[2..]);
+    assert_eq!(
+        sizes().total,
+        total(size(&fork.log) - shared, shared, trash)
+    );
+    purge(store, &fork);
+    assert_eq!(sizes().total, total(0, 0, size(&low.log)));
 }
 
 /// Shared entries are still found through forks; others are not.

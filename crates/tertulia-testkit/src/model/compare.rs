@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
 use tertulia_core::session::{Line, SessionMeta};
+use tertulia_core::sizes::Sizes;
 use tertulia_store::{CheckMode, Progress, Store, StoreError, StoreResult};
 
 use super::op::PROJECTS;
@@ -71,6 +72,8 @@ impl Play {
                 absent(draft, session)?;
             }
         }
+        let sizes = Sizes::of(&answered(now(store.sizes()))?);
+        same("sizes", &sizes, &self.model.sizes())?;
         let info = answered(now(store.info()))?;
         let trashed = self
             .model

@@ -1,11 +1,13 @@
 //! The reference model: a vector of entries per session, with every query a linear scan.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
 use tertulia_core::session::{Line, SessionMeta};
+use tertulia_core::sizes::{SessionSize, Sizes, TotalSize};
 use tertulia_store::Draft;
 
 /// One session.
@@ -116,6 +118,46 @@ impl Plain {
             .flat_map(|session| &session.log)
             .filter(|entry| seen.insert(entry.hash))
             .collect()
+    }
+
+    /// Returns the sizes of sessions: an entry that one session has is its own, any other is shared.
+    pub fn sizes(&self) -> Sizes {
+        let mut readers: HashMap<Hash, (u64, bool)> = HashMap::new();
+        for session in self.alive() {
+            let live = session.meta().trashed_at.is_none();
+            for entry in &session.log {
+                let (count, any_live) = readers.entry(entry.hash).or_default();
+                *count += 1;
+                *any_live |= live;
+            }
+        }
+        let bytes = |entry: &Entry| entry.line().len() as u64 + 1;
+        let mut total = TotalSize::default();
+        for entry in self.entries() {
+            match readers[&entry.hash] {
+                (1, true) => total.own += bytes(entry),
+                (_, true) => total.shared += bytes(entry),
+                (_, false) => total.trash += bytes(entry),
+            }
+        }
+        let parent_of = |session: &Session| session.meta().parent.map(|parent| parent.id);
+        let live = self.alive().filter(|it| it.meta().trashed_at.is_none());
+        let mut sessions: Vec<SessionSize> = live
+            .map(|session| {
+                let own = session.log.iter().filter(|it| readers[&it.hash].0 == 1);
+                let own = own.map(bytes).sum();
+                let is_fork = |other: &&Session| parent_of(other) == Some(session.id);
+                SessionSize {
+                    id: session.id,
+                    title: session.meta().title,
+                    own,
+                    shared: session.log.iter().map(bytes).sum::<u64>() - own,
+                    forks: self.alive().filter(is_fork).count() as u64,
+                }
+            })
+            .collect();
+        sessions.sort_by_key(|it| Reverse((it.own + it.shared, it.own, it.id)));
+        Sizes { total, sessions }
     }
 
     /// Returns the entries that match a search, each with the sessions that may show it, and the

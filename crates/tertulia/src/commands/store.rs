@@ -1,3 +1,5 @@
+mod du;
+
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
@@ -25,6 +27,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia store info\n  \
+    tertulia store du\n  \
     tertulia store copy sqlite:old.db files:talks\n  \
     tertulia store rebuild")]
 pub struct StoreArgs {
@@ -37,6 +40,7 @@ enum StoreCommand {
     /// Where it is, and how much is in it
     #[command(after_help = "Examples:\n  tertulia store info\n  tertulia store info --json")]
     Info,
+    Du(du::DuArgs),
     /// Copy all sessions from one store to another
     ///
     /// What is there already is not copied again, so that an interrupted copy can be run once more.
@@ -59,6 +63,7 @@ enum StoreCommand {
 pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     match &args.command {
         StoreCommand::Info => info(global, ui),
+        StoreCommand::Du(args) => du::run(args, global, ui),
         StoreCommand::Copy { from, to } => copy(from, to, global, ui),
         StoreCommand::Rebuild => rebuild(global, ui),
     }

@@ -2,7 +2,11 @@
 
 use crate::home::Home;
 
+<<<<<<< HEAD
 const COMMANDS: [&[&str]; 44] = [
+=======
+const COMMANDS: [&[&str]; 41] = [
+>>>>>>> ae44e71 (store: say how many bytes each session takes with store du)
     &["chat"],
     &["list"],
     &["show"],
@@ -24,6 +28,7 @@ const COMMANDS: [&[&str]; 44] = [
     &["doctor"],
     &["store"],
     &["store", "info"],
+    &["store", "du"],
     &["store", "copy"],
     &["store", "rebuild"],
     &["agents"],

@@ -1,6 +1,6 @@
-//! `store info`, `store copy`, `store rebuild`.
+//! `store info`, `store du`, `store copy`, `store rebuild`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::home::{Backend, Home, both, keys};
 
@@ -115,5 +115,47 @@ fn rebuild_derives_the_same() {
         assert_eq!(rebuilt, json!({ "sessions": 1, "entries": 4 }));
         assert_eq!(home.all(), before);
         home.run(&["search", "one"]).ok().notes("2 hits");
+    });
+}
+
+#[test]
+fn du_says_what_each_session_takes() {
+    both(|home| {
+        let empty = home.run(&["store", "du", "--json"]).ok().json();
+        assert_eq!(empty["sessions"], json!([]));
+        assert_eq!(keys(&empty["total"]), ["index", "own", "shared", "trash"]);
+        let id = home.say(&format!("echo {}", "long ".repeat(2000)));
+        home.run(&["fork", &format!("{id}:2"), "--name", "child"])
+            .ok();
+        let gone = home.say("echo trash");
+        home.run(&["rm", "-y", &gone]).ok();
+        let raw = |reference: &str| {
+            let output = home.run(&["show", reference, "--raw"]).ok();
+            output.stdout.len() as u64
+        };
+        let du = home.run(&["store", "du", "--json"]).ok().json();
+        let sessions = du["sessions"].as_array().unwrap();
+        assert_eq!(
+            keys(&sessions[0]),
+            ["forks", "id", "own", "shared", "title"]
+        );
+        let number = |value: &Value| value.as_u64().unwrap();
+        let size = |at: usize| number(&sessions[at]["own"]) + number(&sessions[at]["shared"]);
+        assert_eq!((size(0), size(1)), (raw(&id), raw("child")));
+        assert_eq!(
+            (&sessions[0]["forks"], &sessions[1]["title"]),
+            (&json!(1), &json!("child"))
+        );
+        let total = &du["total"];
+        assert_eq!(number(&total["trash"]), raw(&gone));
+        let own = number(&sessions[0]["own"]) + number(&sessions[1]["own"]);
+        assert_eq!(number(&total["own"]), own);
+        assert_eq!(total["shared"], sessions[0]["shared"]);
+        home.run(&["store", "du", "--limit", "1"])
+            .ok()
+            .says("10 kB")
+            .says("total shared")
+            .notes("Not shown: 1 smaller session (--limit)")
+            .lacks("child");
     });
 }

@@ -8,6 +8,7 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
+use tertulia_core::sizes::LogSize;
 use tertulia_store::{
     CheckMode, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt, Report,
     SessionLock, Store, StoreResult,
@@ -117,5 +118,9 @@ impl Maintenance for Counting {
 
     async fn info(&self) -> StoreResult<Info> {
         self.store.info().await
+    }
+
+    async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
+        self.store.sizes().await
     }
 }
