@@ -43,11 +43,33 @@ impl<T: Into<String>> FromIterator<T> for ProjectIds {
     }
 }
 
+/// A git worktree, or a folder without git.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worktree {
+    /// Its path, and those that it had before it was moved.
+    pub paths: Vec<String>,
+    /// Other worktrees below it.
+    pub others: Vec<String>,
+}
+
+impl Worktree {
+    /// Returns true if a working directory is in this worktree.
+    pub fn has(&self, cwd: &str) -> bool {
+        let is_in = |folder: &String| {
+            let rest = cwd.strip_prefix(folder.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.paths.iter().any(is_in) && !self.others.iter().any(is_in)
+    }
+}
+
 /// Selects and orders sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Only sessions of this project, under any of its identities.
     pub project: Option<ProjectIds>,
+    /// Only sessions that began in this worktree.
+    pub worktree: Option<Box<Worktree>>,
     /// Only sessions of this kind.
     pub kind: Option<Kind>,
     /// Only sessions of this team.
@@ -95,6 +117,10 @@ impl Filter {
             wanted.is_none() || wanted == found
         }
         self.has_project(meta)
+            && self
+                .worktree
+                .as_ref()
+                .is_none_or(|tree| meta.cwd.as_deref().is_some_and(|cwd| tree.has(cwd)))
             && is(self.kind.as_ref(), Some(&meta.kind))
             && is(self.team.as_ref(), meta.team.as_ref())
             && self.tag.as_ref().is_none_or(|tag| meta.tags.contains(tag))

@@ -380,7 +380,7 @@ impl SessionMeta {
         }
         if forked.project.is_some() {
             self.project.clone_from(&forked.project);
-            self.project_ids.clear();
+            self.project_ids.clone_from(&forked.project_ids);
         }
         if forked.cwd.is_some() {
             self.cwd.clone_from(&forked.cwd);

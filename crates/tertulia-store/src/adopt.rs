@@ -132,6 +132,7 @@ impl Sessions {
             relation: Relation::Conflict,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         };
         let rest = &log.entries[at..];

@@ -238,6 +238,7 @@ impl Intake<'_> {
             relation: Relation::Conflict,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         };
         let own = said[parted.shared..].concat();

@@ -156,12 +156,31 @@ impl Conditions {
         self.values.push(value.into());
     }
 
+    /// Returns the condition that the working directory is one of the folders, or below one.
+    fn within(&mut self, folders: &[String]) -> String {
+        let cwd = "row ->> '$.cwd'";
+        let mut any = vec!["FALSE".to_owned()];
+        for folder in folders {
+            self.values.push(folder.clone().into());
+            let place = self.values.len();
+            any.push(format!(
+                "{cwd} = ?{place} OR substr({cwd}, 1, length(?{place}) + 1) = ?{place} || '/'"
+            ));
+        }
+        format!("({})", any.join(" OR "))
+    }
+
     fn of(filter: &Filter) -> Conditions {
         let mut conditions = Conditions::default();
         match filter.trash {
             Trash::Without => conditions.add("state = ?", 0),
             Trash::Only => conditions.add("state = ?", 1),
             Trash::With => conditions.add("state < ?", PURGED),
+        }
+        if let Some(tree) = &filter.worktree {
+            let paths = conditions.within(&tree.paths);
+            let others = conditions.within(&tree.others);
+            conditions.sql.push(format!("{paths} AND NOT {others}"));
         }
         if let Some(kind) = filter.kind {
             conditions.add("kind = ?", kind.name().to_owned());

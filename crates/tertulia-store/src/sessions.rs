@@ -276,6 +276,7 @@ impl Sessions {
             relation: fork.relation,
             title: fork.title.clone(),
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         });
         let entries = self.seal(&head, std::iter::once(opening).chain(bodies).collect())?;

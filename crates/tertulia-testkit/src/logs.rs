@@ -309,6 +309,7 @@ impl Writer {
             relation: Relation::Fork,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         };
         edit(&mut opening);

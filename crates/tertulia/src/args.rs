@@ -242,6 +242,9 @@ pub struct FilterArgs {
     /// Sessions of all projects, not only of this one
     #[arg(short, long)]
     pub all: bool,
+    /// Only those that began in this git worktree or folder, not in others of the project
+    #[arg(long, conflicts_with = "all")]
+    pub worktree: bool,
     /// Only of this kind
     #[arg(long, value_enum)]
     pub kind: Option<KindArg>,

@@ -266,6 +266,9 @@ impl Workspace {
         let now = self.sessions.clock().now();
         Ok(Filter {
             project: (!args.all).then(|| self.settings.project.ids.clone()),
+            worktree: args
+                .worktree
+                .then(|| Box::new(self.settings.project.worktree(&self.settings.folders))),
             kind: args.kind.map(Kind::from),
             team: args.team.clone(),
             tag: args.tag.clone(),

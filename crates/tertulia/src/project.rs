@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 
 use tertulia_core::project::is_commit;
 pub use tertulia_core::project::{name, name_of};
-use tertulia_core::query::ProjectIds;
+use tertulia_core::query::{ProjectIds, Worktree};
 
 pub use folders::{FolderRecord, Folders};
 use git::Repository;
@@ -30,6 +30,10 @@ pub struct Project {
     now: FolderRecord,
     /// Identities that the folder has had.
     had: BTreeSet<String>,
+    /// Earlier paths of the folder.
+    moved_from: BTreeSet<String>,
+    /// The git folder, shared by all worktrees.
+    git: Option<PathBuf>,
     /// The folder in which the program was started.
     cwd: PathBuf,
 }
@@ -72,15 +76,13 @@ impl Project {
         now.ids.extend(now.remote.clone());
         now.ids.extend(now.root.clone());
         let mut project = Project {
-            id: now
-                .remote
-                .clone()
-                .or_else(|| now.root.clone())
-                .unwrap_or_else(|| directory(&root)),
+            id: now.id(),
             ids: ProjectIds::default(),
             root,
             now,
             had: BTreeSet::new(),
+            moved_from: BTreeSet::new(),
+            git: repository.map(|found| found.git),
             cwd: folder.to_owned(),
         };
         project.unite(known);
@@ -91,6 +93,8 @@ impl Project {
     /// repository.
     pub fn unite(&mut self, known: &Folders) {
         let before = known.find(&self.now);
+        self.moved_from =
+            before.map_or_else(BTreeSet::new, |before| before.paths_before(&self.now));
         // Earlier paths of this folder, if it was moved.
         let moved_from = before
             .into_iter()
@@ -116,9 +120,26 @@ impl Project {
         std::iter::once(&self.id).chain(others).cloned().collect()
     }
 
+    /// Returns this worktree, or the folder if it is no repository.
+    pub fn worktree(&self, known: &Folders) -> Worktree {
+        let path = |path: &str| path.trim_end_matches('/').to_owned();
+        let mut paths = vec![path(&self.now.folder)];
+        paths.extend(self.moved_from.iter().map(|before| path(before)));
+        let mut others: Vec<String> = known
+            .repositories()
+            .map(|record| path(&record.folder))
+            .collect();
+        let linked = self.git.as_deref().map(git::linked_worktrees);
+        others.extend(linked.into_iter().flatten().map(|tree| path(&tree)));
+        others.retain(|other| paths.iter().any(|path| is_below(other, path)));
+        others.sort();
+        others.dedup();
+        Worktree { paths, others }
+    }
+
     /// Returns true if the project is a git repository.
     pub fn has_git(&self) -> bool {
-        self.now.git_mark.is_some() || self.now.remote.is_some()
+        self.git.is_some()
     }
 
     /// Returns the folder's current record with its earlier identities, to be saved.
@@ -138,6 +159,12 @@ impl std::fmt::Display for Project {
 /// Returns the root of the project that a folder belongs to.
 pub fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     Repository::of(folder, home).map_or_else(|| folder.to_owned(), |found| found.root)
+}
+
+/// Returns true if a path is below a folder.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn directory(folder: &Path) -> String {

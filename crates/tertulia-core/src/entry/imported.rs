@@ -25,6 +25,9 @@ pub struct Imported {
     /// Project of the recorded working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// All identities of that project.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<String>,
     /// The recorded working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -71,6 +74,7 @@ impl Imported {
             saved_at: None,
             spoken_at: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
             branch: None,
             parent: None,

@@ -20,6 +20,9 @@ pub struct Forked {
     /// Project, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// All identities of that project.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<String>,
     /// Working directory, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -186,6 +186,7 @@ mod tests {
                     "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"
                 )),
                 project: None,
+                project_ids: Vec::new(),
                 cwd: None,
             }),
             redacted: BTreeMap::new(),

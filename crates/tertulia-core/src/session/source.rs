@@ -44,6 +44,7 @@ impl SessionMeta {
         // A session keeps the project in which it was created.
         if self.project.is_none() {
             self.project.clone_from(&imported.project);
+            self.project_ids.clone_from(&imported.project_ids);
         }
         if self.cwd.is_none() {
             self.cwd.clone_from(&imported.cwd);

@@ -246,6 +246,7 @@ fn a_fork_is_a_session_of_its_own() {
         relation: Relation::Fork,
         title: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     });
     let new = Unsealed {

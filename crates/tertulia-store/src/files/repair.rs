@@ -304,6 +304,7 @@ fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Opt
             relation: Relation::Fork,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         }),
         redacted: BTreeMap::new(),

@@ -279,6 +279,7 @@ fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> Unsealed {
         relation: branch.relation,
         title: talk.title.clone(),
         project: talk.source.project.clone(),
+        project_ids: talk.source.project_ids.clone(),
         cwd: talk.source.cwd.clone(),
     };
     let first = talk.said.get(branch.shared);

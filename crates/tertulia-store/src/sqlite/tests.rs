@@ -100,6 +100,7 @@ fn a_fork_of_a_duplicate_log_keeps_its_beginning() {
         relation: Relation::Fork,
         title: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     });
     let new = NewSession {

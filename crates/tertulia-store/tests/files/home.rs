@@ -124,6 +124,7 @@ impl Home {
             relation: Relation::Fork,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         }));
         let entries = Entry::seal(&head, vec![forked, said("in the fork")]).unwrap();

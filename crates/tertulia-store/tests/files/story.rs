@@ -91,6 +91,7 @@ fn step(
                 relation: Relation::Fork,
                 title: None,
                 project,
+                project_ids: Vec::new(),
                 cwd: None,
             }));
             let entries = Entry::seal(&place, vec![forked]).unwrap();

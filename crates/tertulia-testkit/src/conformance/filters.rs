@@ -1,7 +1,12 @@
 //! Filters.
 
+<<<<<<< HEAD
 use tertulia_core::entry::{Body, Created, Kind, Merged};
 use tertulia_core::query::{Filter, Order, Page, Trash};
+=======
+use tertulia_core::entry::{Created, Kind};
+use tertulia_core::query::{Filter, Order, Page, Trash, Worktree};
+>>>>>>> cac4d11 (project: keep imported sessions with their folder, list one worktree)
 use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
@@ -22,6 +27,42 @@ fn several(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) 
 fn assert_means(store: &dyn Store, filter: &Filter, writers: &[Writer], expected: &[usize]) {
     let expected: Vec<_> = expected.iter().map(|n| writers[*n].id).collect();
     assert_eq!(ids(&list(store, filter).rows), expected, "{filter:?}");
+}
+
+/// A worktree has the folders below it, except those of other worktrees.
+pub fn by_worktree(store: &dyn Store) {
+    let folders = [
+        "/w/a",
+        "/w/a/src",
+        "/w/ab",
+        "/w/a/tree/src",
+        "/w",
+        "/old%/a",
+    ];
+    let writers = several(store, 7, |n, created| {
+        created.cwd = folders.get(n).map(|folder| (*folder).to_owned());
+    });
+    let of = |paths: &[&str], others: &[&str]| {
+        let owned = |them: &[&str]| them.iter().map(|it| (*it).to_owned()).collect();
+        Filter {
+            worktree: Some(Box::new(Worktree {
+                paths: owned(paths),
+                others: owned(others),
+            })),
+            ..Filter::default()
+        }
+    };
+    assert_means(store, &of(&["/w/a"], &[]), &writers, &[3, 1, 0]);
+    assert_means(store, &of(&["/w/a"], &["/w/a/tree"]), &writers, &[1, 0]);
+    assert_means(
+        store,
+        &of(&["/w/a", "/old%"], &["/w/a/"]),
+        &writers,
+        &[5, 3, 1, 0],
+    );
+    assert_means(store, &of(&["/w/a%"], &[]), &writers, &[]);
+    assert_means(store, &of(&[""], &[]), &writers, &[5, 4, 3, 2, 1, 0]);
+    assert_means(store, &of(&[], &[]), &writers, &[]);
 }
 
 /// Projects match exactly; a session without a project matches none.

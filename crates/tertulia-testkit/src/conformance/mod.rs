@@ -113,6 +113,7 @@ macro_rules! conformance_suite {
                 hidden_follow_every_change;
             filters:
                 by_project,
+                by_worktree,
                 by_kind_and_team,
                 by_tag,
                 by_origin,

@@ -230,6 +230,7 @@ impl Play {
             relation: Relation::Fork,
             title: None,
             project: project.map(str::to_owned),
+            project_ids: Vec::new(),
             cwd: None,
         });
         let entries = self.seal(&last.head(), vec![opening])?;

@@ -175,6 +175,7 @@ fn fork_once(store: &dyn Store, id: SessionId, head: Head) {
         relation: Relation::Fork,
         title: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     });
     let mut new = said(0, String::new());

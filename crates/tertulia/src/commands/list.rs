@@ -22,6 +22,7 @@ const MANY: u64 = 1000;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia list                      this project's sessions\n  \
+    tertulia list --worktree           only those that began in this git worktree\n  \
     tertulia list --all --since 7d     the last week everywhere\n  \
     tertulia list --tag release --json for scripts\n  \
     tertulia list --trash              what `restore` can bring back")]

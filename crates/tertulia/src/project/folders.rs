@@ -40,6 +40,9 @@ pub struct FolderRecord {
     pub rootless: bool,
     /// All identities that it has had.
     pub ids: BTreeSet<String>,
+    /// Paths that it had before it was moved.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub moved_from: BTreeSet<String>,
 }
 
 impl Folders {
@@ -102,6 +105,7 @@ impl Folders {
         })
     }
 
+<<<<<<< HEAD
     /// Returns the current identity of the project that has had this one.
     pub fn current_id(&self, id: &str) -> Option<String> {
         let known = self.folders.iter().find(|known| known.ids.contains(id))?;
@@ -111,6 +115,29 @@ impl Folders {
                 .cloned()
                 .unwrap_or_else(|| format!("dir:{}", known.folder)),
         )
+=======
+    /// Returns the folders that are, or were, worktrees of a repository.
+    pub fn repositories(&self) -> impl Iterator<Item = &FolderRecord> {
+        self.folders.iter().filter(|known| {
+            known.git_mark.is_some() || known.remote.is_some() || known.root.is_some()
+        })
+    }
+
+    /// Returns the record of a folder that no longer exists: its own, or that of the repository that
+    /// it was in. A repository of the whole home folder has only itself.
+    pub fn of_gone(&self, folder: &Path, home: Option<&Path>) -> Option<&FolderRecord> {
+        let too_wide = |root: &Path| home.is_some_and(|home| home.starts_with(root));
+        let above = folder
+            .ancestors()
+            .skip(1)
+            .take_while(|root| !too_wide(root));
+        let all: Vec<&FolderRecord> = self.folders.iter().collect();
+        let repositories: Vec<&FolderRecord> = self.repositories().collect();
+        named(&all, folder).or_else(|| {
+            let mut above = above;
+            above.find_map(|root| named(&repositories, root))
+        })
+>>>>>>> cac4d11 (project: keep imported sessions with their folder, list one worktree)
     }
 
     /// Returns true if no folder is known.
@@ -154,12 +181,44 @@ impl Folders {
     }
 }
 
+/// Returns the record of the folder that has, or had, this path.
+fn named<'a>(records: &[&'a FolderRecord], path: &Path) -> Option<&'a FolderRecord> {
+    let path = path.display().to_string();
+    let now = |record: &&&FolderRecord| record.folder == path;
+    let before = |record: &&&FolderRecord| record.moved_from.contains(&path);
+    let id = format!("dir:{path}");
+    let ever = |record: &&&FolderRecord| record.ids.contains(&id);
+    let records = || records.iter();
+    let found = records().find(now).or_else(|| records().find(before));
+    found.or_else(|| records().find(ever)).copied()
+}
+
 impl FolderRecord {
+    /// Returns the identity of new sessions in the folder: the remote, else the root commit, else the
+    /// folder.
+    pub fn id(&self) -> String {
+        let git = self.remote.clone().or_else(|| self.root.clone());
+        git.unwrap_or_else(|| format!("dir:{}", self.folder))
+    }
+
     /// Returns the record updated to `now`, keeping earlier identities.
     fn renewed(self, now: &FolderRecord) -> FolderRecord {
+        let moved_from = self.paths_before(now);
         let mut ids = self.ids;
         ids.extend(now.ids.iter().cloned());
-        FolderRecord { ids, ..now.clone() }
+        FolderRecord {
+            ids,
+            moved_from,
+            ..now.clone()
+        }
+    }
+
+    /// Returns the paths that the folder had before the one that it has now.
+    pub fn paths_before(&self, now: &FolderRecord) -> BTreeSet<String> {
+        let mut paths = self.moved_from.clone();
+        paths.insert(self.folder.clone());
+        paths.remove(&now.folder);
+        paths
     }
 
     /// Returns true if the folder no longer exists.

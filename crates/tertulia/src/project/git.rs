@@ -141,6 +141,22 @@ impl Repository {
     }
 }
 
+/// Returns the paths of the linked work trees that a git folder knows.
+pub fn linked_worktrees(git: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(git.join("worktrees")) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let pointer = fs::read_to_string(entry.path().join("gitdir")).ok()?;
+            // The path of the tree's `.git`, absolute or relative to this entry.
+            let pointer = plain(&entry.path().join(pointer.trim()));
+            Some(Path::new(&pointer).parent()?.display().to_string())
+        })
+        .collect()
+}
+
 /// Normalises a remote's address, so that a repository has one name however it is reached: without
 /// scheme, user, password and port. Returns `None` for an address without a path.
 fn normalised(url: &str, root: &Path) -> Option<String> {

@@ -178,3 +178,34 @@ fn what_sessions_say_stands_in_for_the_file() {
     };
     assert!(folders.find(&now).unwrap().ids.contains("git:old.org/x"));
 }
+
+#[test]
+fn a_folder_that_is_gone_is_known_by_its_repository() {
+    let record = |folder: &str, remote: Option<&str>, moved_from: &[&str]| FolderRecord {
+        folder: folder.to_owned(),
+        remote: remote.map(str::to_owned),
+        ids: [format!("dir:{folder}")].into(),
+        moved_from: moved_from.iter().map(|path| (*path).to_owned()).collect(),
+        ..FolderRecord::default()
+    };
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("projects.json");
+    for record in [
+        record("/h", Some("git:h.org/dotfiles"), &[]),
+        record("/h/me/notes", None, &[]),
+        record("/h/me/new", Some("git:h.org/talk"), &["/h/me/old"]),
+    ] {
+        Folders::default().write(&file, &record).unwrap();
+    }
+    let known = Folders::read(&file).unwrap();
+    let check = |folder: &str, expected: Option<&str>| {
+        let found = known.of_gone(Path::new(folder), Some(Path::new("/h/me")));
+        assert_eq!(found.map(FolderRecord::id).as_deref(), expected, "{folder}");
+    };
+    check("/h/me/new", Some("git:h.org/talk"));
+    check("/h/me/old/src/deep", Some("git:h.org/talk"));
+    check("/h/me/notes", Some("dir:/h/me/notes"));
+    check("/h/me/notes/below", None);
+    check("/h/me/other", None);
+    check("/h", Some("git:h.org/dotfiles"));
+}

@@ -1,20 +1,22 @@
 //! Imports sessions of other programs: reads a file and describes the outcome.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tertulia_core::foreign::Foreign;
 use tertulia_formats::claude_master::Kept;
 use tertulia_formats::openagent_terminal::SessionFile;
-use tertulia_store::Taken;
+use tertulia_store::{Doing, Taken};
 
 use super::kind::SourceKind;
 use super::outcome::{Outcome, words};
 use super::sources::Source;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
 use crate::project::{Folders, Project};
+use crate::settings::StoreUrl;
 
 /// A session of another program, with what the import keeps of it.
 pub struct Conversation {
@@ -27,10 +29,15 @@ pub struct Conversation {
 
 impl Conversation {
     /// Reads a file of claude-master or openagent-terminal.
-    pub fn read(kind: SourceKind, source: &Source, content: &[u8]) -> CommandResult<Conversation> {
+    pub fn read(
+        kind: SourceKind,
+        source: &Source,
+        content: &[u8],
+        projects: &mut RecordedProjects,
+    ) -> CommandResult<Conversation> {
         match kind {
-            SourceKind::OpenagentTerminal => session_file(content),
-            _ => instructor_and_worker(content),
+            SourceKind::OpenagentTerminal => session_file(content, projects),
+            _ => instructor_and_worker(content, projects),
         }
         .map_err(|reason| {
             let message = format!("cannot import {}: {reason}", source.path.display());
@@ -54,9 +61,12 @@ impl Conversation {
     }
 }
 
-fn instructor_and_worker(content: &[u8]) -> Result<Conversation, String> {
+fn instructor_and_worker(
+    content: &[u8],
+    projects: &mut RecordedProjects,
+) -> Result<Conversation, String> {
     let kept = Kept::read(content).map_err(|error| error.to_string())?;
-    let talk = in_its_project(kept.talk());
+    let talk = projects.assign(kept.talk());
     Ok(Conversation {
         summary: format!(", at round {}, {}", kept.round, kept.remaining),
         kept: json!({ "messages": talk.said.len(), "round": kept.round }),
@@ -64,9 +74,9 @@ fn instructor_and_worker(content: &[u8]) -> Result<Conversation, String> {
     })
 }
 
-fn session_file(content: &[u8]) -> Result<Conversation, String> {
+fn session_file(content: &[u8], projects: &mut RecordedProjects) -> Result<Conversation, String> {
     let file = SessionFile::read(content).map_err(|error| error.to_string())?;
-    let talk = in_its_project(file.talk().map_err(|error| error.to_string())?);
+    let talk = projects.assign(file.talk().map_err(|error| error.to_string())?);
     Ok(Conversation {
         summary: String::new(),
         kept: json!({ "messages": talk.said.len() }),
@@ -74,28 +84,74 @@ fn session_file(content: &[u8]) -> Result<Conversation, String> {
     })
 }
 
-fn in_its_project(talk: Foreign) -> Foreign {
-    RecordedProjects::default().assign(talk)
+/// Finds the projects of recorded working directories.
+pub struct RecordedProjects {
+    /// Folders that earlier runs have seen.
+    known: Folders,
+    home: Option<PathBuf>,
+    /// File that lists known folders, if those of imported sessions are to be added.
+    file: Option<PathBuf>,
+    found: HashMap<String, RecordedProject>,
 }
 
-/// Finds the projects of recorded working directories.
-#[derive(Default)]
-pub struct RecordedProjects(HashMap<String, String>);
+/// Project of a recorded working directory.
+#[derive(Clone)]
+struct RecordedProject {
+    id: String,
+    /// All of its identities.
+    ids: Vec<String>,
+}
 
 impl RecordedProjects {
+    /// Prepares to find projects. Unless `doing` is a preview, the folders that exist are recorded, so
+    /// that the sessions are found when a folder is renamed or gets another remote.
+    pub fn new(workspace: &Workspace, doing: Doing) -> RecordedProjects {
+        let settings = &workspace.settings;
+        let records = doing == Doing::Write && settings.store != StoreUrl::Memory;
+        RecordedProjects {
+            known: settings.folders.clone(),
+            home: env::path("HOME"),
+            file: records.then(|| settings.projects_file()),
+            found: HashMap::new(),
+        }
+    }
+
     /// Sets the project from the working directory that the session recorded.
     pub fn assign(&mut self, mut talk: Foreign) -> Foreign {
-        talk.source.project = talk.source.cwd.as_deref().map(|folder| self.of(folder));
+        if let Some(folder) = &talk.source.cwd {
+            let project = self.of(folder);
+            talk.source.project = Some(project.id);
+            talk.source.project_ids = project.ids;
+        }
         talk
     }
 
-    fn of(&mut self, folder: &str) -> String {
-        if let Some(project) = self.0.get(folder) {
+    fn of(&mut self, folder: &str) -> RecordedProject {
+        if let Some(project) = self.found.get(folder) {
             return project.clone();
         }
-        let home = env::path("HOME");
-        let project = Project::of(Path::new(folder), home.as_deref(), &Folders::default()).id;
-        self.0.insert(folder.to_owned(), project.clone());
+        let project = self.look_at(Path::new(folder));
+        self.found.insert(folder.to_owned(), project.clone());
         project
+    }
+
+    fn look_at(&self, folder: &Path) -> RecordedProject {
+        let home = self.home.as_deref();
+        let project = Project::of(folder, home, &self.known);
+        let is_there = folder.exists() || project.has_git();
+        if let Some(record) = self.known.of_gone(folder, home).filter(|_| !is_there) {
+            let id = record.id();
+            let others = record.ids.iter().filter(|other| **other != id);
+            let ids = std::iter::once(&id).chain(others).cloned().collect();
+            return RecordedProject { id, ids };
+        }
+        if let Some(file) = self.file.as_deref().filter(|_| is_there) {
+            // If it cannot be recorded, the next program that runs in the folder does it.
+            let _ = self.known.write(file, &project.record());
+        }
+        RecordedProject {
+            id: project.id.clone(),
+            ids: project.identities(),
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, Workspace};
 use crate::show;
 use crate::ui::Ui;
-use conversations::Conversation;
+use conversations::{Conversation, RecordedProjects};
 use kind::SourceKind;
 use others::Others;
 use outcome::{Outcome, words};
@@ -178,7 +178,8 @@ pub fn one(workspace: &Workspace, path: &Path) -> CommandResult<Taken> {
             (foreign(workspace, &talk)?, Some(Form::Snapshot))
         }
         Look::Session(kind @ (SourceKind::ClaudeMaster | SourceKind::OpenagentTerminal)) => {
-            let conversation = Conversation::read(kind, source, &content)?;
+            let mut projects = RecordedProjects::new(workspace, Doing::Write);
+            let conversation = Conversation::read(kind, source, &content, &mut projects)?;
             (foreign(workspace, &conversation.talk)?, None)
         }
         Look::Session(SourceKind::Tertulia) => (
@@ -234,7 +235,7 @@ fn look(
             Found::Sessions(vec![Ok(outcome)])
         }
         Look::Session(kind) => {
-            let conversation = Conversation::read(kind, source, &content)?;
+            let conversation = Conversation::read(kind, source, &content, &mut programs.projects)?;
             let mut intake = workspace.sessions.intake(doing(args));
             let taken = workspace.wait(intake.take_in(&conversation.talk))?;
             let outcome = conversation.outcome(source, &taken, args.dry_run);

@@ -19,7 +19,7 @@ use crate::show;
 pub struct Programs<'a> {
     pub workspace: &'a Workspace,
     intake: Intake<'a>,
-    projects: RecordedProjects,
+    pub projects: RecordedProjects,
     dry_run: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Programs<'a> {
         Programs {
             workspace,
             intake: workspace.sessions.intake(doing),
-            projects: RecordedProjects::default(),
+            projects: RecordedProjects::new(workspace, doing),
             dry_run,
         }
     }
@@ -136,7 +136,7 @@ pub fn one(
     source: &Source,
 ) -> CommandResult<Taken> {
     let mut sessions = Vec::new();
-    let mut projects = RecordedProjects::default();
+    let mut projects = RecordedProjects::new(workspace, Doing::Write);
     let read = importer.read(&source.input(), &mut |talk| {
         sessions.push(projects.assign(talk));
         ControlFlow::Continue(())
