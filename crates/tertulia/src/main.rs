@@ -18,6 +18,7 @@ mod participants;
 mod private_file;
 mod project;
 mod registry;
+mod retention;
 mod runtime;
 mod serve;
 mod settings;

@@ -6,6 +6,7 @@ use tertulia_core::entry::Relation;
 use tertulia_core::id::Seq;
 use tertulia_core::pair::Pair;
 use tertulia_core::query::Row;
+use tertulia_core::session::SessionMeta;
 use tertulia_formats::json;
 use tertulia_store::Fork;
 
@@ -13,6 +14,7 @@ use super::rename;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, Workspace};
+use crate::retention;
 use crate::ui::Ui;
 
 /// Make a new session that shares another's beginning
@@ -54,9 +56,15 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         relation: Relation::Fork,
     };
     let (meta, _) = workspace.wait(workspace.sessions.fork(&row.meta, &fork, Vec::new()))?;
+    report(&workspace, &row, meta, ui);
+    retention::keep_workspace(&workspace, ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(workspace: &Workspace, row: &Row, meta: SessionMeta, ui: &mut Ui) {
     if ui.json {
         ui.document(&Value::Object(json::session(&Row { meta, open: false })));
-        return Ok(ExitCode::SUCCESS);
+        return;
     }
     ui.line(&meta.id.to_string());
     let at = meta
@@ -69,7 +77,6 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         workspace.settings.program,
         meta.id.short()
     ));
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the entry of the instructor's reply in the given round.

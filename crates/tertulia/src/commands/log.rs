@@ -9,11 +9,11 @@ use tertulia_core::query::{Filter, Lookup, Row, Trash};
 use tertulia_core::session::SessionMeta;
 use tertulia_formats::json;
 
-use super::prune::everything;
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open::{self, Workspace};
+use crate::retention::everything;
 use crate::show;
 use crate::ui::{DIM, Ui, fit};
 

@@ -18,9 +18,10 @@ use super::server_host::ServerHost;
 use crate::args::ApproveMode;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
+use crate::retention;
 use crate::runtime::LEAVE_WITHIN;
 use crate::signals::{Signals, TERMINATE};
-use crate::talk::{self, retention};
+use crate::talk;
 use crate::ui::Ui;
 
 /// Interval between checks for idleness.

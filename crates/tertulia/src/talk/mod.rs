@@ -12,7 +12,6 @@ pub mod opening;
 pub mod paired;
 pub mod permissions;
 mod plain;
-pub mod retention;
 pub mod routed;
 pub mod target;
 mod unsaved;
@@ -24,6 +23,7 @@ use tokio::runtime::Handle;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
+use crate::retention;
 use crate::runtime;
 #[cfg(feature = "tui")]
 use crate::tui_host;

@@ -311,8 +311,25 @@ fn retention_is_announced_before_it_is_followed() {
             .len()
     };
     assert_eq!(count(&home), 2);
-    home.run(&["chat", "-p", "echo three"]).ok();
+    home.run(&["prune", "--dry-run"]).ok().says("to the trash");
+    // At most once a day.
+    let fork = home.run(&["fork", "@"]).ok().lacks("[retention]");
+    assert_eq!(count(&home), 3);
+    home.run(&["rm", "-y", fork.stdout.trim()]).ok();
+    let file = home.path().join(".local/share/tertulia/retention.json");
+    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    state[home.store_url()]["ran_at"] = "2026-01-01T00:00:00Z".into();
+    fs::write(&file, state.to_string()).unwrap();
+    home.run(&["chat", "-p", "echo three"])
+        .ok()
+        .notes("moved 2 sessions to the trash")
+        .notes("tertulia undo");
     assert_eq!(count(&home), 1);
     home.run(&["undo"]).ok();
     assert_eq!(count(&home), 3);
+    // What was brought back stays.
+    home.run(&["prune", "--dry-run"])
+        .ok()
+        .says("left alone: taken out of the trash")
+        .notes("Nothing to prune");
 }
