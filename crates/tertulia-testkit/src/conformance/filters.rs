@@ -1,12 +1,7 @@
 //! Filters.
 
-<<<<<<< HEAD
 use tertulia_core::entry::{Body, Created, Kind, Merged};
-use tertulia_core::query::{Filter, Order, Page, Trash};
-=======
-use tertulia_core::entry::{Created, Kind};
 use tertulia_core::query::{Filter, Order, Page, Trash, Worktree};
->>>>>>> cac4d11 (project: keep imported sessions with their folder, list one worktree)
 use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};

@@ -105,7 +105,6 @@ impl Folders {
         })
     }
 
-<<<<<<< HEAD
     /// Returns the current identity of the project that has had this one.
     pub fn current_id(&self, id: &str) -> Option<String> {
         let known = self.folders.iter().find(|known| known.ids.contains(id))?;
@@ -115,7 +114,8 @@ impl Folders {
                 .cloned()
                 .unwrap_or_else(|| format!("dir:{}", known.folder)),
         )
-=======
+    }
+
     /// Returns the folders that are, or were, worktrees of a repository.
     pub fn repositories(&self) -> impl Iterator<Item = &FolderRecord> {
         self.folders.iter().filter(|known| {
@@ -137,7 +137,6 @@ impl Folders {
             let mut above = above;
             above.find_map(|root| named(&repositories, root))
         })
->>>>>>> cac4d11 (project: keep imported sessions with their folder, list one worktree)
     }
 
     /// Returns true if no folder is known.

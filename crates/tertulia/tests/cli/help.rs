@@ -2,16 +2,13 @@
 
 use crate::home::Home;
 
-<<<<<<< HEAD
-const COMMANDS: [&[&str]; 44] = [
-=======
-const COMMANDS: [&[&str]; 41] = [
->>>>>>> ae44e71 (store: say how many bytes each session takes with store du)
+const COMMANDS: [&[&str]; 46] = [
     &["chat"],
     &["list"],
     &["show"],
     &["search"],
     &["log"],
+    &["blame"],
     &["rename"],
     &["tag"],
     &["rm"],
