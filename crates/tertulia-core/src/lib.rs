@@ -37,6 +37,7 @@
 //! | [`clock`] | source of time and ids |
 
 pub mod align;
+pub mod blame;
 pub mod clock;
 pub mod diff;
 pub mod entry;

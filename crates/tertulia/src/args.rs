@@ -173,6 +173,7 @@ pub enum Command {
     Show(commands::show::ShowArgs),
     Search(commands::search::SearchArgs),
     Log(commands::log::LogArgs),
+    Blame(commands::blame::BlameArgs),
     Rename(commands::rename::RenameArgs),
     Tag(commands::tag::TagArgs),
     Rm(commands::rm::RmArgs),

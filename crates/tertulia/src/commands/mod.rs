@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod attach;
+pub mod blame;
 pub mod chat;
 pub mod completions;
 pub mod diff;
@@ -69,6 +70,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Restore(args) => restore::run(&args, &global, ui),
         Command::Undo(args) => undo::run(&args, &global, ui),
         Command::Prune(args) => prune::run(&args, &global, ui),
+        Command::Blame(args) => blame::run(&args, &global, ui),
         Command::Fork(args) => fork::run(&args, &global, ui),
         Command::Diff(args) => diff::run(&args, &global, ui),
         Command::Merge(args) => merge::run(&args, &global, ui),

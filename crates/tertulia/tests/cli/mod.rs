@@ -3,6 +3,7 @@
 
 mod agents;
 mod battered;
+mod blame;
 mod chat;
 mod diff;
 mod discover;
