@@ -54,7 +54,7 @@ pub mod redact;
 pub mod replay;
 pub mod search_text;
 pub mod session;
-pub mod stats;
 pub mod sizes;
+pub mod stats;
 pub mod team;
 pub mod tool_files;

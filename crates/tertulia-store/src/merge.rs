@@ -221,6 +221,7 @@ fn opening(merge: &NewMerge) -> (Head, Option<Origin>, Body) {
                 relation: Relation::Merge,
                 title: merge.title.clone(),
                 project: None,
+                project_ids: Vec::new(),
                 cwd: None,
             });
             (*head, Some(from), opening)

@@ -2,7 +2,7 @@
 
 mod conformance;
 mod files;
-mod merge;
 mod ledger;
+mod merge;
 mod model;
 mod salvage;

@@ -17,7 +17,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, Workspace};
 use crate::signals::Signals;
-use crate::talk::{self, retention};
+use crate::{retention, talk};
 use crate::ui::Ui;
 use plan::Plan;
 use play::{PlayEnd, Played};
