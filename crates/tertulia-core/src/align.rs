@@ -28,6 +28,11 @@ const SMALL_GAP: usize = 1024;
 /// Number of candidates per item in a larger gap.
 const CANDIDATES: usize = 16;
 
+/// Number of items without a pair in a larger gap after which only one of `SOME` is tried, until one
+/// has a pair.
+const MISSES: usize = 256;
+const SOME: usize = 8;
+
 /// One step through both sequences, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -229,17 +234,25 @@ impl<'a> Alignment<'a> {
         pairs
     }
 
-    /// Returns pairs in the order of both sequences. Each item is compared only with the next few: a
-    /// long gap is rather another conversation than one that was edited.
+    /// Returns pairs in the order of both sequences. Each item is compared only with a few at about the
+    /// same place, and after many without a pair only some items are tried: a long gap is rather
+    /// another conversation than one that was edited.
     fn near_pairs(&mut self, a: &Range<usize>, b: &Range<usize>) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
-        let mut from = b.start;
-        for at_a in a.clone() {
-            let candidates = from..b.end.min(from + CANDIDATES);
-            let mut candidates = candidates.into_iter();
-            if let Some(at_b) = candidates.find(|at_b| (self.likeness)(at_a, *at_b) >= ALIKE) {
-                pairs.push((at_a, at_b));
-                from = at_b + 1;
+        let (mut from, mut misses) = (b.start, 0);
+        for (number, at_a) in a.clone().enumerate() {
+            if misses >= MISSES && !number.is_multiple_of(SOME) {
+                continue;
+            }
+            let same_place = b.start + number.saturating_sub(CANDIDATES / 2);
+            let first = from.max(same_place).min(b.end);
+            let mut candidates = first..b.end.min(first + CANDIDATES);
+            match candidates.find(|at_b| (self.likeness)(at_a, *at_b) >= ALIKE) {
+                Some(at_b) => {
+                    pairs.push((at_a, at_b));
+                    (from, misses) = (at_b + 1, 0);
+                }
+                None => misses += 1,
             }
         }
         pairs

@@ -59,6 +59,10 @@ fn long_gaps_are_compared_nearby() {
     let lower = upper.to_lowercase();
     let steps = aligned(&upper, &lower);
     assert_eq!(steps.matches('(').count(), 200);
+    // After another conversation of the same length, the pairs are found again.
+    let (other, different) = ("!".repeat(600), "?".repeat(600));
+    let steps = aligned(&format!("{other}{upper}"), &format!("{different}{lower}"));
+    assert!(steps.matches('(').count() > 190, "{steps}");
 }
 
 /// Sequences without any structure, on which a search for the shortest difference takes minutes.
