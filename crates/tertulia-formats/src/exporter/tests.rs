@@ -383,6 +383,7 @@ fn a_redacted_fork_names_the_new_hash_of_its_origin() {
             relation: Relation::Fork,
             title: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         }),
         redacted: BTreeMap::new(),
