@@ -1,5 +1,6 @@
 //! Opens the workspace, and finds the session that a reference names.
 
+mod near;
 mod seen;
 
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::time::SystemTime;
 
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
-use tertulia_core::id::{Place, Reference, SHORTEST_PART, Seq};
+use tertulia_core::id::{Place, Reference, Seq};
 use tertulia_core::query::{Filter, Page, Row, Trash};
 use tertulia_core::redact;
 use tertulia_core::session::{Log, Status};
@@ -448,10 +449,10 @@ impl Workspace {
             .into_iter()
             .map(|row| {
                 let title = row.meta.title.as_deref().unwrap_or_default();
-                let like = likeness(&wanted, &title.to_lowercase(), &row.meta.id.short());
+                let like = near::likeness(&wanted, &title.to_lowercase(), &row.meta.id.short());
                 (like, row)
             })
-            .filter(|(like, _)| *like >= NEAR)
+            .filter(|(like, _)| *like >= near::NEAR)
             .collect();
         near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         near.into_iter().map(|(_, row)| row).take(3).collect()
@@ -468,50 +469,9 @@ pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
     Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
 }
 
-/// Minimum similarity of a suggestion.
-const NEAR: f64 = 0.5;
-
-/// Returns the similarity of the typed text to a title or a short id, from 0 to 1.
-fn likeness(wanted: &str, title: &str, short: &str) -> f64 {
-    // Users often remember only a part of a title.
-    let is_part = wanted.chars().count() >= SHORTEST_PART && title.contains(wanted);
-    let title = match is_part {
-        true => 1.0,
-        false => strsim::sorensen_dice(wanted, title),
-    };
-    // Allows one or two wrong characters in an id that was copied from a list.
-    let is_id = wanted.len().abs_diff(short.len()) <= 1;
-    let id = match is_id && strsim::damerau_levenshtein(wanted, short) <= 2 {
-        true => 1.0,
-        false => 0.0,
-    };
-    title.max(id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_near_is_offered() {
-        let near = |wanted: &str, title: &str| likeness(wanted, title, "a11a9ddc") >= NEAR;
-        assert!(near("parser", "parsers") && near("the parser", "about the parsers"));
-        assert!(near(
-            "parser",
-            "a long title that names the parser somewhere"
-        ));
-        assert!(near("a11a9dcd", "hi") && near("a11a9dd", "hi"));
-        for (wanted, title) in [
-            ("%", "hi"),
-            ("../../etc/passwd", "hi"),
-            ("nosuch", "one"),
-            ("parser", "search"),
-            ("x", "xylophone"),
-        ] {
-            assert!(!near(wanted, title), "{wanted} {title}");
-        }
-        assert!(likeness("parser", "parsers", "") > likeness("parser", "sparse", ""));
-    }
 
     #[test]
     fn a_clock_before_1970_still_gives_ids() {

@@ -69,13 +69,14 @@ fn new_lines(before: &str, after: &str) -> Vec<String> {
         let new = after.lines().filter(|line| !known.contains(line));
         return new.map(str::to_owned).collect();
     }
-    let diff = TextDiff::from_lines(before, after);
+    // Compared without line ends: a replaced text may begin and end within a line.
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (before.lines().collect(), after.lines().collect());
+    let diff = TextDiff::from_slices(&before, &after);
     let inserted = diff
         .iter_all_changes()
         .filter(|change| change.tag() == ChangeTag::Insert);
-    inserted
-        .map(|change| change.value().trim_end_matches(['\n', '\r']).to_owned())
-        .collect()
+    inserted.map(|change| change.value().to_owned()).collect()
 }
 
 /// Returns the changes that a call makes to the file at `path`, which is compared by its end:

@@ -77,7 +77,7 @@ fn a_patch_counts_for_the_file_that_it_names() {
 fn a_line_belongs_to_the_newest_call_that_put_it_in() {
     let edits = [
         whole("fn main() {\n    first();\n}\n"),
-        replaced("    first();\n", "    first();\n    second();\n"),
+        replaced("    first();", "    first();\n    second();"),
         whole("fn main() {\n    first();\n    second();\n    third();\n}\n"),
     ];
     let lines = [

@@ -17,8 +17,8 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, Workspace};
 use crate::signals::Signals;
-use crate::{retention, talk};
 use crate::ui::Ui;
+use crate::{retention, talk};
 use plan::Plan;
 use play::{PlayEnd, Played};
 
