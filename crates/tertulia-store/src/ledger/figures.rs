@@ -18,6 +18,9 @@ use tertulia_core::stats::{Cell, FileUse, SLOT, SessionFacts, ToolUse};
 /// Microseconds in a time slot.
 const MICROS: i64 = SLOT * 1_000_000;
 
+/// Entries that are found one by one in less time than it takes to read a ledger of usual size.
+const FEW: i64 = 20_000;
+
 /// One call that read or changed a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTouched {
@@ -106,14 +109,17 @@ impl Ledger {
             )
         };
         let sum = |name: &str| format!("coalesce(sum({}), 0)", figure(name, "max"));
-        // The entries come first: an index finds those of a short time among many sessions.
+        let index = match self.are_few(filter).map_err(|error| self.trouble(error))? {
+            true => "INDEXED BY entry_at",
+            false => "",
+        };
         let sql = format!(
             "SELECT s.id, g.slot, a.text, m.text, g.messages, g.input, g.output, g.cache_read,
                g.cache_written, g.estimated
              FROM (SELECT e.session, (e.at - (e.at % {MICROS} + {MICROS}) % {MICROS}) / {MICROS} AS slot,
                  e.agent, e.model, sum(e.message) AS messages, {} AS input, {} AS output,
                  {} AS cache_read, {} AS cache_written, max({}) AS estimated
-               FROM entry e CROSS JOIN session s ON s.no = e.session
+               FROM entry e {index} CROSS JOIN session s ON s.no = e.session
                WHERE e.counts <> {COPY} AND {sql} GROUP BY 1, 2, 3, 4) g
              JOIN session s ON s.no = g.session
              LEFT JOIN name a ON a.no = g.agent LEFT JOIN name m ON m.no = g.model",
@@ -260,6 +266,19 @@ impl Ledger {
             })
         });
         touched.map_err(|error| self.trouble(error))
+    }
+
+    /// Returns true if few entries are as new as the filter asks for: then an index finds them
+    /// faster than reading all entries in their order. SQLite itself knows no numbers.
+    fn are_few(&self, filter: &Filter) -> rusqlite::Result<bool> {
+        let Some(since) = filter.since else {
+            return Ok(false);
+        };
+        let count: i64 = self
+            .connection
+            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM entry WHERE at >= ?1 LIMIT ?2)")?
+            .query_row([since.as_microsecond(), FEW + 1], |row| row.get(0))?;
+        Ok(count <= FEW)
     }
 
     fn rows<T>(
