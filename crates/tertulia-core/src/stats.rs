@@ -56,6 +56,8 @@ pub struct SessionFacts {
     pub project: Option<String>,
     /// Working directory.
     pub cwd: Option<String>,
+    /// Number of messages in its own part of the log, whenever they were written.
+    pub messages: u64,
     /// Time of the first message that belongs to this session alone.
     pub first: Option<Timestamp>,
     /// Time of its last message.

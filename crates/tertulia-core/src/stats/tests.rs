@@ -24,6 +24,7 @@ fn facts(n: u128, project: Option<&str>) -> SessionFacts {
         team: None,
         project: project.map(str::to_owned),
         cwd: None,
+        messages: 0,
         first: None,
         last: None,
         trashed: n == 2,

@@ -40,6 +40,7 @@ fn report(by: By) -> Report {
         team: None,
         project: Some(format!("dir:/{EVIL}")),
         cwd: None,
+        messages: 0,
         first: Some(at("2026-11-16T10:00:00Z")),
         last: Some(at("2026-11-17T10:00:30Z")),
         trashed: true,

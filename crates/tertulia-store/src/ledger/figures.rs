@@ -162,7 +162,7 @@ impl Ledger {
     pub fn sessions(&self, filter: &Filter) -> StoreResult<Vec<SessionFacts>> {
         let Condition { sql, values } = Condition::of_sessions(filter);
         let sql = format!(
-            "SELECT id, kind, team, project, cwd, first, last, trashed FROM session s WHERE {sql}"
+            "SELECT id, kind, team, project, cwd, first, last, trashed, messages FROM session s WHERE {sql}"
         );
         let sessions = self.rows(&sql, values, |row| {
             Ok(SessionFacts {
@@ -174,6 +174,7 @@ impl Ledger {
                 first: row.get::<_, Option<i64>>(5)?.map(time_of),
                 last: row.get::<_, Option<i64>>(6)?.map(time_of),
                 trashed: row.get(7)?,
+                messages: row.get(8)?,
             })
         });
         sessions.map_err(|error| self.trouble(error))

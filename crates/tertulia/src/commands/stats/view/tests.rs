@@ -34,6 +34,7 @@ fn report(by: By) -> Report {
             team: None,
             project: Some(format!("dir:/home/somebody/a/very/long/folder/name/{n}")),
             cwd: None,
+            messages: 0,
             first: Some(at),
             last: Some(at + SignedDuration::from_mins(n)),
             trashed: false,
