@@ -76,6 +76,8 @@ pub struct Filter {
     pub team: Option<String>,
     /// Only sessions with this tag.
     pub tag: Option<String>,
+    /// True if automatic tags count as tags.
+    pub auto_tags: bool,
     /// Only sessions made from this one: forks, replays, and merges of it with another.
     pub parent: Option<SessionId>,
     /// Only sessions updated at or after this time.
@@ -123,7 +125,7 @@ impl Filter {
                 .is_none_or(|tree| meta.cwd.as_deref().is_some_and(|cwd| tree.has(cwd)))
             && is(self.kind.as_ref(), Some(&meta.kind))
             && is(self.team.as_ref(), meta.team.as_ref())
-            && self.tag.as_ref().is_none_or(|tag| meta.tags.contains(tag))
+            && self.tag.as_ref().is_none_or(|tag| self.has_tag(meta, tag))
             && self.parent.is_none_or(|id| meta.comes_from(id))
             && self.since.is_none_or(|since| meta.updated_at >= since)
             && self.until.is_none_or(|until| meta.updated_at < until)
@@ -133,6 +135,10 @@ impl Filter {
                 Trash::With => true,
             }
             && (self.order == Order::Updated || meta.changed_at().is_some())
+    }
+
+    fn has_tag(&self, meta: &SessionMeta, tag: &String) -> bool {
+        meta.tags.contains(tag) || (self.auto_tags && meta.auto_tags().contains(tag))
     }
 
     /// Returns true if a session belongs to the filter's project.

@@ -1,6 +1,7 @@
 //! Session metadata as a fold over the log: title, tags, counts, status and fork relations are
 //! derived from the entries and never stored as a second source of truth.
 
+mod auto_tags;
 mod log;
 mod source;
 mod speakers;
@@ -18,6 +19,7 @@ use crate::entry::{
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
+pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
 pub use log::{Damage, Line, Log};
 pub use source::Source;
 pub use speakers::Spoke;
@@ -57,6 +59,9 @@ pub struct SessionMeta {
     /// Tags, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Languages and tools of the tool calls, for automatic tags, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Time of the last message or failure. Housekeeping (titles, tags) does not change it.
@@ -217,6 +222,7 @@ impl SessionMeta {
             project_ids: Vec::new(),
             cwd: None,
             tags: Vec::new(),
+            uses: Vec::new(),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
             messages: 0,
@@ -399,6 +405,7 @@ impl SessionMeta {
     fn hear(&mut self, at: Timestamp, message: &Message) {
         self.messages += 1;
         speakers::count(&mut self.speakers, message);
+        auto_tags::note_uses(&mut self.uses, message);
         self.updated_at = self.updated_at.max(at);
         if self.title.is_none() && message.speaker.kind == SpeakerKind::Human {
             self.title = match self.kind {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::paging::Counts;
 use tertulia_core::id::{SHORT, SessionId};
 use tertulia_core::query::{Cursor, Filter, Lookup, Order, Page, ProjectIds, Trash};
-use tertulia_core::session::SessionMeta;
+use tertulia_core::session::{IMPORTED_TAG, LONG, LONG_TAG, SessionMeta};
 use tertulia_core::sizes::SizedSession;
 
 /// State of a row of which only a shared prefix remains. 0 is live, 1 in the trash.
@@ -19,6 +19,9 @@ const FEW: usize = 16;
 
 /// Maximum number of rows that a lookup finds.
 const LONGEST_CHOICE: usize = 1000;
+
+/// Condition on rows with a tag.
+const TAGGED: &str = "EXISTS (SELECT 1 FROM json_each(row, '$.tags') WHERE value = ?)";
 
 /// A table of sessions.
 pub(super) struct Table {
@@ -189,10 +192,14 @@ impl Conditions {
             conditions.add("team = ?", team.clone());
         }
         if let Some(tag) = &filter.tag {
-            conditions.add(
-                "EXISTS (SELECT 1 FROM json_each(row, '$.tags') WHERE value = ?)",
-                tag.clone(),
-            );
+            let mut any = vec![TAGGED.to_owned()];
+            if filter.auto_tags {
+                any.push(TAGGED.replace("tags", "uses"));
+                any.extend((tag == LONG_TAG).then(|| format!("row ->> '$.messages' >= {LONG}")));
+                let imported = "row ->> '$.source.id' IS NOT NULL".to_owned();
+                any.extend((tag == IMPORTED_TAG).then_some(imported));
+            }
+            conditions.add(&format!("({})", any.join(" OR ")), tag.clone());
         }
         if let Some(parent) = filter.parent {
             conditions.add(

@@ -252,7 +252,7 @@ pub struct FilterArgs {
     /// Only of this team
     #[arg(long, value_name = "NAME")]
     pub team: Option<String>,
-    /// Only with this tag
+    /// Only with this tag; with `auto_tags = true` in the settings, automatic ones count
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// Only with messages since then: 24h, 7d, 4w, or a date

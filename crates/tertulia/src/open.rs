@@ -273,6 +273,7 @@ impl Workspace {
             kind: args.kind.map(Kind::from),
             team: args.team.clone(),
             tag: args.tag.clone(),
+            auto_tags: self.settings.auto_tags,
             since: args
                 .since
                 .as_deref()

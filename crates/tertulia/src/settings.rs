@@ -55,6 +55,8 @@ pub struct Settings {
     pub retention: Retention,
     /// The user's own prices of models. Of two for the same, the first counts.
     pub prices: Vec<PriceRow>,
+    /// Whether to show automatic tags.
+    pub auto_tags: bool,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -162,6 +164,7 @@ const TOP_KEYS: &[&str] = &[
     "agents",
     "retention",
     "prices",
+    "auto_tags",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
@@ -182,6 +185,7 @@ impl Settings {
             agents: BTreeMap::new(),
             retention: Retention::default(),
             prices: Vec::new(),
+            auto_tags: false,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -295,6 +299,9 @@ impl Settings {
         }
         if let Some(agent) = reader.text(table, "agent") {
             self.agent = Some((agent, Source::UserFile));
+        }
+        if let Some(auto_tags) = reader.flag(table, "auto_tags") {
+            self.auto_tags = auto_tags;
         }
         if let Some(retention) = reader.table(table, "retention") {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);

@@ -22,7 +22,7 @@ use tertulia_core::query::DamagedSession;
 use tertulia_core::session::SessionMeta;
 
 /// Changes whenever rows are derived differently; a catalogue of another version is rebuilt.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Busy timeout: another process may be deriving many rows.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -297,7 +297,7 @@ fn same_row(
                     == folded.changed_at().map(jiff::Timestamp::as_microsecond))
         },
     );
-    stored == folded && columns.unwrap_or(false)
+    stored.is_same_row(folded) && columns.unwrap_or(false)
 }
 
 fn check_leftovers(connection: &Connection, say: &Say, report: &mut Report) -> StoreResult<()> {

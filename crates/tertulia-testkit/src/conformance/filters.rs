@@ -1,13 +1,15 @@
 //! Filters.
 
+use serde_json::json;
 use tertulia_core::entry::{Body, Created, Kind, Merged};
 use tertulia_core::query::{Filter, Order, Page, Trash, Worktree};
+use tertulia_core::session::LONG;
 use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
 use crate::clock::{moment, still_clock};
 use crate::conformance::texts::ODD;
-use crate::logs::{Writer, human, renamed, restored, tagged, trashed, undone};
+use crate::logs::{Writer, calling, human, imported, renamed, restored, tagged, trashed, undone};
 
 /// Creates sessions with an edited first entry; `edit` receives the number of the session.
 fn several(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
@@ -161,6 +163,34 @@ pub fn by_origin(store: &dyn Store) {
     let filters: Vec<Filter> = writers.iter().map(origin).collect();
     for (filter, expected) in filters.iter().zip([&[3, 2][..], &[2], &[], &[4], &[]]) {
         assert_means(store, filter, &writers, expected);
+    }
+}
+
+/// Automatic tags count if the filter says so.
+pub fn by_auto_tag(store: &dyn Store) {
+    let mut writers = several(store, 4, |_, _| {});
+    let edit = || calling("claude", "file_edit", json!({ "path": "src/a.rs" }));
+    writers[0].append(store, vec![edit()]);
+    writers[1].append(store, vec![tagged(&["rust"], &[]), imported("x-1")]);
+    writers[2].append(
+        store,
+        vec![calling("claude", "bash", json!({ "command": "ls" }))],
+    );
+    writers[3].append(store, (0..LONG).map(|_| human("x")).collect());
+    let tag = |tag: &str, auto_tags| Filter {
+        tag: Some(tag.into()),
+        auto_tags,
+        ..Filter::default()
+    };
+    let rust = writers[0].fork(store, 2);
+    assert_means(store, &tag("rust", false), &writers, &[1]);
+    writers.push(rust);
+    assert_means(store, &tag("rust", true), &writers, &[4, 0, 1]);
+    assert_means(store, &tag("shell", true), &writers, &[2]);
+    assert_means(store, &tag("long", true), &writers, &[3]);
+    assert_means(store, &tag("imported", true), &writers, &[1]);
+    for word in ["shell", "long", "imported"] {
+        assert_means(store, &tag(word, false), &writers, &[]);
     }
 }
 

@@ -117,6 +117,7 @@ macro_rules! conformance_suite {
                 by_kind_and_team,
                 by_tag,
                 by_origin,
+                by_auto_tag,
                 by_time,
                 by_trash,
                 by_change,

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tertulia_core::query::{DamagedSession, Hidden, Page, Row};
 use tertulia_formats::json;
 
@@ -51,7 +51,12 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         .collect::<Result<_, _>>()?;
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
-        let sessions: Vec<_> = listing.rows.iter().map(json::session).collect();
+        let auto_tags = workspace.settings.auto_tags;
+        let sessions: Vec<_> = listing
+            .rows
+            .iter()
+            .map(|row| session(row, auto_tags))
+            .collect();
         let mut document =
             json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next });
         if !listing.damaged.is_empty() {
@@ -71,6 +76,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         let table = Columns {
             project: args.filter.all,
             tokens: !ui.has_screen() || ui.columns().is_none_or(|columns| columns >= WIDE),
+            auto_tags: workspace.settings.auto_tags,
             now,
         };
         let rows: Vec<Vec<String>> = listing.rows.iter().map(|row| table.cells(row)).collect();
@@ -91,10 +97,20 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the object of a session, with automatic tags if they are on.
+fn session(row: &Row, auto_tags: bool) -> Map<String, Value> {
+    let mut object = json::session(row);
+    if auto_tags {
+        object.insert("auto_tags".into(), json!(row.meta.auto_tags()));
+    }
+    object
+}
+
 /// Which columns the table has.
 struct Columns {
     project: bool,
     tokens: bool,
+    auto_tags: bool,
     now: jiff::Timestamp,
 }
 
@@ -116,7 +132,11 @@ impl Columns {
         }
         let with = meta.team.clone();
         let with = with.unwrap_or_else(|| meta.agents.join(", "));
-        let tags: Vec<String> = meta.tags.iter().map(|tag| format!("#{tag}")).collect();
+        let mut tags: Vec<String> = meta.tags.iter().map(|tag| format!("#{tag}")).collect();
+        if self.auto_tags {
+            let auto_tags = meta.auto_tags().into_iter();
+            tags.extend(auto_tags.map(|tag| format!("~{tag}")));
+        }
         let mut cells = vec![
             meta.id.short(),
             title,

@@ -226,3 +226,33 @@ fn a_project_is_its_repository_wherever_it_lies() {
     );
     output.lacks("hunter2");
 }
+
+#[test]
+fn automatic_tags_are_an_option_and_are_never_written() {
+    let home = Home::new();
+    home.say("hello");
+    home.run(&[
+        "chat",
+        "--approve",
+        "all",
+        "-p",
+        "use shell {\"command\": \"true\"}",
+    ])
+    .ok();
+    let id = home.all()[0]["id"].as_str().unwrap().to_owned();
+    home.run(&["tag", &id, "+mine"]).ok();
+    let listed = |args: &[&str]| home.run(&[&["list"], args].concat()).ok();
+    listed(&[]).says("#mine").lacks("~shell");
+    assert!(home.all()[0].get("auto_tags").is_none());
+    listed(&["--tag", "shell"]).notes("No sessions");
+    home.settings("auto_tags = true\n");
+    listed(&[]).says("#mine ~shell");
+    let all = home.all();
+    assert_eq!(all[0]["auto_tags"], json!(["shell"]));
+    assert_eq!(all[0]["tags"], json!(["mine"]));
+    assert_eq!(all[1]["auto_tags"], json!([]));
+    let tagged = listed(&["--tag", "shell", "--json"]).json();
+    assert_eq!(tagged["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(home.show(&id)["tags"], json!(["mine"]));
+    home.run(&["doctor"]).ok();
+}
