@@ -3,6 +3,7 @@
 
 mod auto_tags;
 mod log;
+mod parent;
 mod source;
 mod speakers;
 #[cfg(test)]
@@ -15,12 +16,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Origin, Relation, SpeakerKind, Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
 pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
 pub use log::{Damage, Line, Log};
+pub use parent::Parent;
 pub use source::Source;
 pub use speakers::Spoke;
 use title::{title_from, without_markers};
@@ -141,27 +143,6 @@ pub struct Native {
     pub since: Seq,
     /// Tokens that the agent's answers have used since then.
     pub spent: Usage,
-}
-
-/// The session that a fork continues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
-    /// Id of the original session.
-    pub id: SessionId,
-    /// The last shared entry.
-    pub seq: Seq,
-    /// How the two sessions are related.
-    pub relation: Relation,
-}
-
-impl Parent {
-    fn of(origin: &Origin, relation: Relation) -> Parent {
-        Parent {
-            id: origin.id,
-            seq: origin.seq,
-            relation,
-        }
-    }
 }
 
 /// Whether an answer is due.
