@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
@@ -17,6 +18,7 @@ pub struct Terminal {
     pub child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
     screen: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
     _master: Box<dyn MasterPty + Send>,
 }
 
@@ -56,7 +58,7 @@ impl Terminal {
         let mut reader = pair.master.try_clone_reader().unwrap();
         let screen = Arc::new(Mutex::new(Vec::new()));
         let seen = screen.clone();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 seen.lock().unwrap().extend_from_slice(&buffer[..count]);
@@ -67,6 +69,7 @@ impl Terminal {
             child,
             keyboard,
             screen,
+            reader,
             _master: pair.master,
         }
     }
@@ -95,14 +98,9 @@ impl Terminal {
     /// Waits for the program to exit. Returns the exit code and everything shown.
     pub fn ends(mut self) -> (u32, String) {
         let status = until("the talk ends", || self.child.try_wait().unwrap());
-        // The last output may not have arrived yet.
-        let mut before = self.shown();
-        until("the screen is quiet", || {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            let now = self.shown();
-            let quiet = now == before;
-            before = now;
-            quiet.then_some(())
+        // The terminal is at its end once no process has it open, and all output has arrived.
+        until("the terminal is closed", || {
+            self.reader.is_finished().then_some(())
         });
         (status.exit_code(), self.shown())
     }
