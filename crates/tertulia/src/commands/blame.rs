@@ -65,6 +65,7 @@ struct Change {
 
 /// A recorded edit of the file, with the call that made it.
 struct Recorded {
+    meta: SessionMeta,
     touched: FileTouched,
     by: String,
     model: Option<String>,
@@ -95,7 +96,7 @@ pub fn run(args: &BlameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     }
     let mut changes = Vec::new();
     for (edit, lines) in by_edit {
-        changes.push(change(&workspace, &recorded[edit], lines)?);
+        changes.push(change(&recorded[edit], lines));
     }
     let committed = committed(&workspace, &path, &mut unknown)?;
     changes.extend(committed);
@@ -196,6 +197,7 @@ fn recorded(
             .flat_map(|call| edits_of(call, &path))
         {
             calls.push(Recorded {
+                meta: row.meta.clone(),
                 touched: touched.clone(),
                 by: message.speaker.display_name.clone(),
                 model: message.model.clone(),
@@ -206,19 +208,18 @@ fn recorded(
     Ok((calls, edits))
 }
 
-fn change(workspace: &Workspace, recorded: &Recorded, lines: Vec<usize>) -> CommandResult<Change> {
-    let Recorded { touched, by, model } = recorded;
-    let row = workspace.wait(workspace.sessions.row(touched.session))?;
-    Ok(Change {
-        meta: row.meta,
+fn change(recorded: &Recorded, lines: Vec<usize>) -> Change {
+    let touched = &recorded.touched;
+    Change {
+        meta: recorded.meta.clone(),
         seq: touched.seq,
         at: touched.at,
-        by: by.clone(),
-        model: model.clone(),
+        by: recorded.by.clone(),
+        model: recorded.model.clone(),
         tool: touched.tool.clone(),
         commit: None,
         lines,
-    })
+    }
 }
 
 /// Finds sessions in whose commands the commits of unknown lines were made, and removes those lines.

@@ -32,7 +32,7 @@ fn report(by: By) -> Report {
             id: id(n.unsigned_abs().into()),
             kind: Kind::Chat,
             team: None,
-            project: Some(format!("dir:/home/somebody/a/very/long/folder/name/{n}")),
+            project: Some(format!("dir:/home/user/a/very/long/folder/name/{n}")),
             cwd: None,
             messages: 0,
             first: Some(at),
