@@ -1,5 +1,5 @@
 //! How many bytes the sessions of a store take. A fork shares the beginning of another log, so that
-//! each byte belongs to one session alone, or to several that share it.
+//! each byte belongs to one session alone, or to several that share it. Bytes are those at rest.
 
 use std::collections::HashMap;
 
@@ -22,6 +22,23 @@ pub struct LogSize {
     pub start: u64,
     /// Position after its last byte.
     pub end: u64,
+    /// Bytes that its own part takes at rest: fewer than `end - start` if it is compressed.
+    pub stored: u64,
+}
+
+impl LogSize {
+    /// Returns true if the log is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.stored < self.end.saturating_sub(self.start)
+    }
+
+    /// Returns the bytes at rest before a position, as if all parts were compressed equally well.
+    fn stored_before(&self, position: u64) -> u64 {
+        let own = u128::from(self.end.saturating_sub(self.start).max(1));
+        let before = u128::from(position.clamp(self.start, self.end.max(self.start)) - self.start);
+        let stored = before * u128::from(self.stored) / own;
+        u64::try_from(stored).unwrap_or(u64::MAX)
+    }
 }
 
 /// The session of a log.
@@ -107,12 +124,14 @@ impl Sizes {
                 forks[base].push(at);
             }
         }
+        let order = forks_first(logs, &forks, base_of);
+        let logs = &at_rest(logs, &order, base_of);
         let mut sizes = Sizes::default();
         let mut own = vec![0; logs.len()];
         let mut readers = vec![Readers::default(); logs.len()];
         // Forks before their bases. Logs that continue each other in a circle, as only damage can
         // make them, come last and count as if they had no forks.
-        for at in forks_first(logs, &forks, base_of) {
+        for at in order {
             let log = &logs[at];
             let mut here = Readers {
                 count: usize::from(log.session.is_some()),
@@ -175,6 +194,25 @@ fn forks_first(
     order
 }
 
+/// Returns the logs with positions that count bytes at rest.
+fn at_rest(
+    logs: &[LogSize],
+    order: &[usize],
+    base_of: impl Fn(&LogSize) -> Option<usize>,
+) -> Vec<LogSize> {
+    let mut at_rest = logs.to_vec();
+    for at in order.iter().rev() {
+        let log = &logs[*at];
+        let start = match base_of(log) {
+            Some(base) => at_rest[base].start + logs[base].stored_before(log.start),
+            None => log.start,
+        };
+        at_rest[*at].start = start;
+        at_rest[*at].end = start + log.stored;
+    }
+    at_rest
+}
+
 fn sessions(logs: &[LogSize], own: &[u64]) -> Vec<SessionSize> {
     let mut forks: HashMap<SessionId, u64> = HashMap::new();
     let forked = logs.iter().filter(|log| log.base.is_some());
@@ -223,6 +261,7 @@ mod tests {
             base: base.map(|no| i64::try_from(no).unwrap()),
             start,
             end,
+            stored: end - start,
         };
         told.iter().map(log).collect()
     }
@@ -314,7 +353,24 @@ mod tests {
         check(
             &[(1, 'l', None, 0, 30), (2, 'l', Some(1), 50, 60)],
             [10, 30, 0],
-            &[(2, 10, 50, 0), (1, 0, 30, 1)],
+            &[(2, 10, 30, 0), (1, 0, 30, 1)],
         );
+    }
+
+    #[test]
+    fn compressed_logs_take_what_they_take_at_rest() {
+        // A compressed base of 100 bytes in 20, and a fork of it at 50.
+        let mut logs = logs(&[(1, 'l', None, 0, 100), (2, 'l', Some(1), 50, 60)]);
+        assert!(!logs[0].is_compressed());
+        logs[0].stored = 20;
+        assert!(logs[0].is_compressed());
+        let sizes = Sizes::of(&logs);
+        assert_eq!((sizes.total.own, sizes.total.shared), (10 + 10, 10));
+        let found: Vec<_> = sizes
+            .sessions
+            .iter()
+            .map(|it| (it.own, it.shared))
+            .collect();
+        assert_eq!(found, [(10, 10), (10, 10)]);
     }
 }

@@ -16,7 +16,8 @@ use super::queue::{Asked, Patience};
 use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
 use super::{
-    CheckMode, Draft, Info, Maintenance, NewSession, Progress, Rebuilt, Report, Store, StoreResult,
+    CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Progress, Rebuilt, Report, Store,
+    StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -85,6 +86,9 @@ pub trait Upkeep {
 
     /// See [`Maintenance::sizes`].
     fn sizes(&mut self) -> StoreResult<Vec<LogSize>>;
+
+    /// See [`Maintenance::compress`].
+    fn compress(&mut self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed>;
 }
 
 /// A [`Store`] around a synchronous engine.
@@ -276,5 +280,11 @@ impl<E: Engine> Maintenance for Threaded<E> {
 
     async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
         self.work(E::sizes).await
+    }
+
+    async fn compress(&self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        let (ids, progress) = (ids.to_vec(), progress.clone());
+        self.work(move |engine| engine.compress(&ids, &progress))
+            .await
     }
 }

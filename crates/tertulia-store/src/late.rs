@@ -9,8 +9,8 @@ use tokio::sync::OnceCell;
 
 use super::worker::on_thread;
 use super::{
-    CheckMode, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt, Report,
-    SessionLock, Store, StoreError, StoreResult,
+    CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt,
+    Report, SessionLock, Store, StoreError, StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -149,6 +149,10 @@ impl Maintenance for LateStore {
 
     async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
         self.store().await?.sizes().await
+    }
+
+    async fn compress(&self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        self.store().await?.compress(ids, progress).await
     }
 }
 

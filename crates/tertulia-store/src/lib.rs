@@ -58,6 +58,7 @@ mod judge;
 mod late;
 mod ledger;
 mod merge;
+mod packed;
 mod paging;
 mod place;
 mod queue;
@@ -82,6 +83,7 @@ pub use foreign::{Doing, Intake, Taken};
 pub use late::LateStore;
 pub use ledger::{CaughtUp, Extent, FileTouched, Ledger};
 pub use merge::{Divergence, MergeBase, NewMerge};
+pub use packed::Compressed;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
@@ -165,6 +167,10 @@ pub trait Maintenance {
     /// Returns the size of every log, without reading more than list rows and, of a fork's base, the
     /// entries since the last snapshot.
     async fn sizes(&self) -> StoreResult<Vec<LogSize>>;
+
+    /// Stores the own logs of sessions compressed. They stay readable, and are plain again after the
+    /// next append. Leaves open and damaged sessions alone.
+    async fn compress(&self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed>;
 }
 
 /// A session to create.

@@ -1,5 +1,6 @@
 //! Every backend against the conformance suite and the model, and the bytes of each on disk.
 
+mod compressed;
 mod conformance;
 mod files;
 mod ledger;

@@ -56,6 +56,7 @@ impl FilesEngine {
                 Some(log) => log,
                 None => {
                     let path = self.live(id)?;
+                    self.unpack(id, &path)?;
                     match open_for_append(&path) {
                         Ok(file) => OpenLog {
                             path,

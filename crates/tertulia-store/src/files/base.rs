@@ -7,19 +7,20 @@
 //! When the log that a fork names is gone and nothing of it is shared, `<fork>.base` names the log
 //! to use instead.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Opening};
+use super::log_file::{LogBytes, LogFile, is_there};
 use super::names::{self, Key, LogName, Walk};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::{Head, Origin};
 use tertulia_core::id::Seq;
 
 /// Reads a log's first line and its `.base` file, which say what the log continues.
-pub(super) fn opening(path: &Path, file: &File, end: u64) -> io::Result<Opening> {
+pub(super) fn opening(path: &Path, file: &dyn LogBytes, end: u64) -> io::Result<Opening> {
     let mut opening = log::opening(file, end)?;
     if opening.entry.is_some() && opening.origin.is_none() {
         return Ok(opening);
@@ -53,7 +54,7 @@ impl FilesEngine {
         };
         if self.head_at(&path, origin.seq)? != Some(wanted) {
             let head = match self.head_of(&path) {
-                Err(_) if !path.exists() => return Err(StoreError::NotFound(origin.id)),
+                Err(_) if !is_there(&path) => return Err(StoreError::NotFound(origin.id)),
                 head => head?.unwrap_or(Head::START),
             };
             return Err(StoreError::Conflict {
@@ -201,7 +202,7 @@ impl FilesEngine {
 }
 
 /// Returns what a log continues, unless `seq` is among the log's own lines or the log is empty.
-fn below(path: &Path, file: &File, size: u64, seq: Seq) -> io::Result<Option<Origin>> {
+fn below(path: &Path, file: &dyn LogBytes, size: u64, seq: Seq) -> io::Result<Option<Origin>> {
     if log::first_place(file, size)?.is_none_or(|first| first <= seq) {
         return Ok(None);
     }
@@ -209,9 +210,9 @@ fn below(path: &Path, file: &File, size: u64, seq: Seq) -> io::Result<Option<Ori
 }
 
 /// Opens a log; returns `None` if it was removed meanwhile.
-fn open_if_there(path: &Path) -> StoreResult<Option<(File, u64)>> {
+fn open_if_there(path: &Path) -> StoreResult<Option<(LogFile, u64)>> {
     match open_log(path) {
-        Err(_) if !path.exists() => Ok(None),
+        Err(_) if !is_there(path) => Ok(None),
         opened => opened.map(Some),
     }
 }

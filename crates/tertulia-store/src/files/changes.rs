@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::FilesEngine;
 use super::file_stamp::FileStamp;
+use super::log_file;
 use super::names::{self, LogName};
 use super::stamps::{Folders, Stamped};
 use crate::{StoreResult, place};
@@ -203,7 +204,7 @@ impl FilesEngine {
         }
         let sample = self.catalogue()?.sample(SAMPLE)?;
         changed.extend(self.differing(sample));
-        if changed.iter().any(|log| !log.path.exists()) {
+        if changed.iter().any(|log| !log_file::is_there(&log.path)) {
             return Ok(false);
         }
         self.take_in_some(&changed, is_new.then_some(&now))?;
@@ -214,7 +215,7 @@ impl FilesEngine {
     /// Returns the logs that are not as the catalogue knows them.
     pub(super) fn differing(&self, logs: Vec<Stamped>) -> Vec<LogName> {
         let differs = |(_, path, stamp): &Stamped| {
-            let found = fs::metadata(self.dir.join(path));
+            let found = log_file::metadata(&self.dir.join(path));
             !found.is_ok_and(|found| FileStamp::of(&found) == *stamp)
         };
         let differing = logs.into_iter().filter(differs);

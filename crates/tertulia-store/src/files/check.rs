@@ -1,7 +1,7 @@
 //! Checks every byte of the store: hashes, order, file names, list rows, index.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::base;
@@ -9,6 +9,7 @@ use super::engine::{FilesEngine, open_log};
 use super::file_stamp::FileStamp;
 use super::fold::{last_known, session_opened, without_entry};
 use super::log::{self, Anchor, Tail};
+use super::log_file::LogFile;
 use super::names::{Key, LogName, Walk};
 use crate::{Progress, Report, StoreResult, chain, place};
 use tertulia_core::entry::{Entry, Head, Origin};
@@ -229,7 +230,7 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let tail = tail_at_rest(&file, log.is_shared_prefix()).map_err(say)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
+        let stamp = FileStamp::of(&file.file().metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
             let from = Anchor {
@@ -277,11 +278,11 @@ impl FilesEngine {
 }
 
 /// Finds the end of a log while no append is in progress.
-fn tail_at_rest(file: &File, shared_prefix: bool) -> std::io::Result<Tail> {
-    let locked = file.lock_shared().is_ok();
-    let tail = Tail::of_log(file, shared_prefix);
+fn tail_at_rest(log: &LogFile, shared_prefix: bool) -> std::io::Result<Tail> {
+    let locked = log.file().lock_shared().is_ok();
+    let tail = Tail::of_log(log, shared_prefix);
     if locked {
-        let _ = file.unlock();
+        let _ = log.file().unlock();
     }
     tail
 }

@@ -14,6 +14,7 @@ use super::base;
 use super::catalogue::Catalogue;
 use super::changes::Marks;
 use super::log::{self, Last, Tail};
+use super::log_file::{LogBytes, LogFile, is_there};
 use super::names::{self, LogName, Names};
 use super::open;
 use crate::chain::{self, Logs};
@@ -22,8 +23,8 @@ use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{
-    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError, StoreResult,
-    check_whole, place,
+    CheckMode, Compressed, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError,
+    StoreResult, check_whole, place,
 };
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
@@ -56,6 +57,11 @@ impl Held {
     pub(super) fn new(lock: Arc<QueueLock>) -> Held {
         Held(lock)
     }
+
+    /// Returns the locked file.
+    pub(super) fn file(&self) -> &File {
+        self.0.file()
+    }
 }
 
 impl Drop for Held {
@@ -67,7 +73,7 @@ impl Drop for Held {
 /// An open log.
 pub struct Owner {
     path: PathBuf,
-    file: File,
+    file: LogFile,
     end: u64,
 }
 
@@ -169,7 +175,7 @@ impl FilesEngine {
     /// its bytes. Fails with `Exists` if the log has entries.
     fn make_way(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
         let say = |error| place::trouble(path, "cannot look at", error);
-        let tail = File::open(path)
+        let tail = LogFile::open(path)
             .and_then(|file| Tail::of(&file))
             .map_err(say)?;
         if !matches!(tail.last, Last::Nothing) {
@@ -199,7 +205,7 @@ impl FilesEngine {
 
     /// Returns the head of a log, if its last line can be read.
     pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
-        let tail = File::open(path)
+        let tail = LogFile::open(path)
             .and_then(|file| Tail::of_log(&file, names::is_shared_prefix(path)))
             .map_err(|error| place::trouble(path, "cannot read", error))?;
         Ok(match tail.last {
@@ -297,7 +303,7 @@ impl Engine for FilesEngine {
         let path = self.live(id)?;
         let owner = match open_owner(&path) {
             // Purged meanwhile.
-            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            Err(_) if !is_there(&path) => return Err(StoreError::NotFound(id)),
             owner => owner?,
         };
         if owner.end == 0 {
@@ -371,6 +377,10 @@ impl Upkeep for FilesEngine {
     fn sizes(&mut self) -> StoreResult<Vec<LogSize>> {
         self.log_sizes()
     }
+
+    fn compress(&mut self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        self.compress_logs(ids, progress)
+    }
 }
 
 /// Serialises entries to lines of the file.
@@ -421,7 +431,11 @@ fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
 /// `None` if the log is a different one.
 fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
     let say = |error| place::trouble(path, "cannot make", error);
-    let there = fs::read(path).map_err(say)?;
+    let there = match fs::read(path) {
+        // A compressed log is complete.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        there => there.map_err(say)?,
+    };
     if there.is_empty() || !bytes.starts_with(&there) {
         return Ok(None);
     }
@@ -437,10 +451,10 @@ fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
 }
 
 /// Opens a log for reading and returns its size.
-pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
-    let open = || -> io::Result<(File, u64)> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
+pub(super) fn open_log(path: &Path) -> StoreResult<(LogFile, u64)> {
+    let open = || -> io::Result<(LogFile, u64)> {
+        let file = LogFile::open(path)?;
+        let size = file.size()?;
         Ok((file, size))
     };
     open().map_err(|error| place::trouble(path, "cannot open", error))

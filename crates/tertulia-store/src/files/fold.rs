@@ -1,6 +1,5 @@
 //! Updates the catalogue from the logs; reads only what was appended.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use super::catalogue::{Catalogue, Record};
 use super::engine::{FilesEngine, open_log};
 use super::file_stamp::FileStamp;
 use super::log::{self, Anchor, Tail};
+use super::log_file::{LogBytes, is_there};
 use super::names::{self, LogName, Walk};
 use crate::chain::{self, apply, is_snapshot_due};
 use crate::index::{self, Index};
@@ -98,7 +98,7 @@ impl FilesEngine {
         let mut stale = Vec::new();
         for log in walk.logs {
             let seen = known.remove(&log.key());
-            match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
+            match log.metadata().map(|found| FileStamp::of(&found)) {
                 Ok(stamp)
                     if seen.is_some_and(|(_, path, seen)| {
                         seen == stamp && log.path.ends_with(path)
@@ -173,7 +173,7 @@ impl FilesEngine {
         let folded = match self.fold_on(log) {
             Ok(folded) => folded,
             // Purged meanwhile.
-            Err(_) if !log.path.exists() => return Ok(()),
+            Err(_) if !is_there(&log.path) => return Ok(()),
             // An unreadable log must not hide the others.
             Err(error) => {
                 let catalogue = self.catalogue()?;
@@ -215,7 +215,7 @@ impl FilesEngine {
     ) -> StoreResult<Option<Folded>> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
+        let stamp = FileStamp::of(&file.file().metadata().map_err(say)?);
         let tail = Tail::of_log(&file, log.is_shared_prefix()).map_err(say)?;
         let known = last_known(log, stored.as_ref());
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
@@ -369,7 +369,7 @@ pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> 
 }
 
 /// Returns true if the log still has the last entry that was folded.
-fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
+fn ends_with(file: &dyn LogBytes, stored: &Record) -> std::io::Result<bool> {
     if stored.folded == 0 {
         return Ok(false);
     }
@@ -411,7 +411,7 @@ pub(super) fn missing(after: Seq, upto: Seq) -> String {
 /// Describes the damage of a log without entries. `None` if it never had any and its bytes are the
 /// start of an entry: its creation was interrupted.
 pub(super) fn without_entry(
-    file: &fs::File,
+    file: &dyn LogBytes,
     size: u64,
     known: Seq,
 ) -> std::io::Result<Option<String>> {

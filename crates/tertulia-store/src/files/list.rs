@@ -6,6 +6,7 @@ use rusqlite::params_from_iter;
 
 use super::engine::FilesEngine;
 use super::file_stamp::FileStamp;
+use super::log_file::{self, is_there};
 use super::names::{self, LogName};
 use super::open;
 use crate::index::Index;
@@ -71,7 +72,7 @@ impl FilesEngine {
         if differing.is_empty() {
             return Ok(metas);
         }
-        match differing.iter().all(|log| log.path.exists()) {
+        match differing.iter().all(|log| is_there(&log.path)) {
             true => self.take_in_some(&differing, None)?,
             false => self.refresh()?,
         }
@@ -107,7 +108,8 @@ impl FilesEngine {
         let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         let stored = stored.map(|(_, record)| record);
         if let Some(record) = &stored
-            && std::fs::metadata(&log.path).is_ok_and(|found| FileStamp::of(&found) == record.stamp)
+            && log_file::metadata(&log.path)
+                .is_ok_and(|found| FileStamp::of(&found) == record.stamp)
         {
             return Ok(Some(record.meta.clone()));
         }
@@ -116,7 +118,7 @@ impl FilesEngine {
             .map_or(Seq::START, |record| record.meta.head.seq);
         let folded = match self.fold(log, stored) {
             // Purged meanwhile.
-            Err(_) if !log.path.exists() => None,
+            Err(_) if !is_there(&log.path) => None,
             folded => folded?,
         };
         let meta = folded
@@ -149,7 +151,7 @@ impl FilesEngine {
         Ok(Info {
             backend: "files",
             place: self.dir.display().to_string(),
-            format: open::FORMAT,
+            format: open::format(&self.dir)?,
             sessions,
             trashed,
             entries,

@@ -6,10 +6,9 @@
 //! line, `{"v":1,"seq":N,`, so that finding one needs no JSON parsing; a line without that prefix
 //! gets its number from its position.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
+use super::log_file::LogBytes;
 use tertulia_core::entry::{Body, Entry, Head, Origin};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
@@ -45,14 +44,13 @@ impl Tail {
     /// Finds a log's end, reading little more than its last line. A shared prefix may end in the
     /// middle of an append, where the last fork starts; it was written as a whole, so all of it
     /// counts.
-    pub(super) fn of_log(file: &File, shared_prefix: bool) -> io::Result<Tail> {
-        let size = file.metadata()?.len();
+    pub(super) fn of_log(file: &dyn LogBytes, shared_prefix: bool) -> io::Result<Tail> {
+        let size = file.size()?;
         let mut end = end_of_lines(file, size)?;
         // A whole entry plus one byte was acknowledged, and its line feed is damaged: an
         // interrupted append has no such byte.
         if size > end + 1 {
-            let mut rest = vec![0; usize::try_from(size - end).unwrap_or_default()];
-            file.read_exact_at(&mut rest, end)?;
+            let mut rest = read_range(file, end, size)?;
             if rest.pop().is_some() && Entry::decode(&rest).is_ok_and(|entry| entry.then == 0) {
                 let last = Last::Damaged("its line does not end in a line feed".into());
                 return Ok(Tail {
@@ -81,7 +79,7 @@ impl Tail {
     }
 
     /// Finds the end of a live session's log.
-    pub(super) fn of(file: &File) -> io::Result<Tail> {
+    pub(super) fn of(file: &dyn LogBytes) -> io::Result<Tail> {
         Tail::of_log(file, false)
     }
 
@@ -91,7 +89,7 @@ impl Tail {
 }
 
 /// Returns the offset of the append whose line at `start` announces `then` more entries.
-fn start_of_append(file: &File, start: u64, then: u32) -> io::Result<u64> {
+fn start_of_append(file: &dyn LogBytes, start: u64, then: u32) -> io::Result<u64> {
     let (mut start, mut then) = (start, then);
     while start > 0 {
         let (before, line) = line_before(file, start)?;
@@ -107,7 +105,7 @@ fn start_of_append(file: &File, start: u64, then: u32) -> io::Result<u64> {
 }
 
 /// Returns the offset after the last line feed at or before `size`.
-fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
+fn end_of_lines(file: &dyn LogBytes, size: u64) -> io::Result<u64> {
     let mut end = size;
     while end > 0 {
         let from = end.saturating_sub(CHUNK);
@@ -121,7 +119,7 @@ fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
 }
 
 /// Returns the offset and bytes of the line whose line feed is just before `end`.
-pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
+pub(super) fn line_before(file: &dyn LogBytes, end: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut size = CHUNK;
     loop {
         let from = end.saturating_sub(size);
@@ -138,7 +136,7 @@ pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
 }
 
 /// Reads the bytes between two offsets, as far as the file has them.
-pub(super) fn read_range(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_range(file: &dyn LogBytes, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -155,7 +153,7 @@ pub(super) fn read_range(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>>
 
 /// Iterates over lines from an offset.
 struct Lines<'a> {
-    file: &'a File,
+    file: &'a dyn LogBytes,
     /// File offset of the buffer's end.
     at: u64,
     end: u64,
@@ -166,7 +164,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(file: &'a File, from: u64, end: u64) -> Lines<'a> {
+    fn new(file: &'a dyn LogBytes, from: u64, end: u64) -> Lines<'a> {
         Lines {
             file,
             at: from,
@@ -231,7 +229,7 @@ fn place_after(before: Seq, line: &[u8], following: Option<&[u8]>) -> Seq {
 }
 
 /// Returns the sequence number of a log's first line: 1, or the successor of the base's.
-pub(super) fn first_place(file: &File, end: u64) -> io::Result<Option<Seq>> {
+pub(super) fn first_place(file: &dyn LogBytes, end: u64) -> io::Result<Option<Seq>> {
     let mut lines = Lines::new(file, 0, end);
     let mut named = Vec::new();
     while named.len() < 16 {
@@ -274,7 +272,7 @@ pub(super) struct Anchor {
 }
 
 /// Bisects for an anchor at or shortly before the line after `after`.
-fn anchor(file: &File, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
+fn anchor(file: &dyn LogBytes, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
     let mut low = Anchor {
         offset: 0,
         before: first.back(1),
@@ -302,7 +300,12 @@ fn anchor(file: &File, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
 }
 
 /// Returns the first line from `from` on whose number the following line confirms.
-fn neighbours(file: &File, from: u64, before: u64, end: u64) -> io::Result<Option<(u64, Seq)>> {
+fn neighbours(
+    file: &dyn LogBytes,
+    from: u64,
+    before: u64,
+    end: u64,
+) -> io::Result<Option<(u64, Seq)>> {
     let mut lines = Lines::new(file, from.saturating_sub(1), end);
     lines.next()?;
     let mut previous: Option<(u64, Seq)> = None;
@@ -324,7 +327,7 @@ fn neighbours(file: &File, from: u64, before: u64, end: u64) -> io::Result<Optio
 /// Passes lines from an anchor on to `visit` until it returns false. Returns the number of the last
 /// accepted line.
 pub(super) fn each_line(
-    file: &File,
+    file: &dyn LogBytes,
     from: Anchor,
     end: u64,
     visit: &mut dyn FnMut(Line) -> bool,
@@ -351,7 +354,7 @@ pub(super) fn each_line(
 /// Reads at most `limit` of the file's own lines after `after` up to `upto`, without reading the
 /// others.
 pub(super) fn read_own(
-    file: &File,
+    file: &dyn LogBytes,
     end: u64,
     after: Seq,
     upto: Seq,
@@ -378,7 +381,7 @@ pub(super) fn read_own(
 }
 
 /// Returns the file's own entry with that sequence number, if it can be decoded.
-pub(super) fn own_entry(file: &File, end: u64, seq: Seq) -> io::Result<Option<Entry>> {
+pub(super) fn own_entry(file: &dyn LogBytes, end: u64, seq: Seq) -> io::Result<Option<Entry>> {
     let lines = read_own(file, end, seq.back(1), seq, 1)?;
     Ok(lines
         .first()
@@ -396,7 +399,7 @@ pub(super) struct Opening {
 }
 
 /// Reads a log's first line.
-pub(super) fn opening(file: &File, end: u64) -> io::Result<Opening> {
+pub(super) fn opening(file: &dyn LogBytes, end: u64) -> io::Result<Opening> {
     let Some((_, line)) = Lines::new(file, 0, end).next()? else {
         return Ok(Opening::default());
     };
@@ -422,6 +425,7 @@ fn origin_in(line: &[u8]) -> Option<Origin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write;
 
     fn log(content: &[u8]) -> File {

@@ -4,6 +4,7 @@
 //! DIR/tertulia-store.json                  {"format":1,"backend":"files"}
 //! DIR/<team or kind>/<created ms>-<id>.jsonl   a session's own entries, one per line
 //! DIR/<team or kind>/<created ms>-<id>.shared  shared prefix of a purged session (….2.shared …)
+//! DIR/….jsonl.zst                          an old log, compressed, in place of the plain one
 //! DIR/….jsonl.base                         what a fork continues, if its parent is gone
 //! DIR/….jsonl.torn-<offset>                bytes of an interrupted append
 //! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
@@ -13,7 +14,8 @@
 //! ```
 //!
 //! A fork's log begins with its `forked` entry; its shared prefix is read from its base. The parts:
-//! `open` (the marker), `names` (file names), `log` (the bytes of one log), `engine` (create, read,
+//! `open` (the marker), `names` (file names), `log` (the lines of one log), `log_file` (its bytes, plain or
+//! compressed), `pack` (compresses it), `engine` (create, read,
 //! drafts), `append`, `base` and `owners` (what forks continue), `catalogue`, `stamps`, `fold` and
 //! `changes` (list rows), `list`, `search`, `sizes`, `purge`, `check`, `repair`.
 
@@ -27,9 +29,11 @@ mod file_stamp;
 mod fold;
 mod list;
 mod log;
+mod log_file;
 mod names;
 mod open;
 mod owners;
+mod pack;
 mod purge;
 mod repair;
 mod search;

@@ -3,15 +3,17 @@
 //! Sessions are found by the id in the name; the folder and the time are for people. Further shared
 //! prefixes of an id are `….2.shared` and so on. Beside a log there can be `<log>.torn-<offset>`
 //! (bytes of an interrupted append), `<log>.damaged-<seconds>` (the log before a repair) and
-//! `<log>.base` (where a fork's shared prefix is when its parent is gone).
+//! `<log>.base` (where a fork's shared prefix is when its parent is gone). A compressed log is
+//! `<log>.zst`, written as `<log>.zst.part-<process>`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::log_file::{self, is_there};
 use crate::{StoreResult, place};
 use tertulia_core::entry::{Body, Entry};
 use tertulia_core::id::SessionId;
@@ -32,6 +34,8 @@ pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 const LIVE_EXTENSION: &str = "jsonl";
 const SHARED_EXTENSION: &str = "shared";
 const BASE: &str = ".base";
+/// Marks the file of a log that is being compressed, before the id of the process.
+pub(super) const PART: &str = ".part-";
 /// Maximum length of an escaped folder name (file systems allow 255 bytes); longer names are cut
 /// and end in a hash.
 const FOLDER_LENGTH: usize = 120;
@@ -49,11 +53,22 @@ pub(super) struct LogName {
     /// [`LIVE`], or the number of the shared prefix of a purged session.
     pub(super) shared_prefix: u32,
     pub(super) created_ms: u64,
+    /// Path of its plain file, also if it is compressed.
     pub(super) path: PathBuf,
+    /// True if the name is that of a compressed file, or one was seen beside it.
+    pub(super) packed: bool,
 }
 
 impl LogName {
     pub(super) fn parse(path: &Path) -> Option<LogName> {
+        let name = path.file_name().and_then(OsStr::to_str)?;
+        if let Some(plain) = name.strip_suffix(log_file::PACKED) {
+            let log = LogName::parse(&path.with_file_name(plain))?;
+            return (!log.is_shared_prefix()).then_some(LogName {
+                packed: true,
+                ..log
+            });
+        }
         let stem = path.file_stem().and_then(OsStr::to_str)?;
         let (stem, shared_prefix) = match path.extension().and_then(OsStr::to_str)? {
             LIVE_EXTENSION => (stem, LIVE),
@@ -69,7 +84,16 @@ impl LogName {
             shared_prefix,
             created_ms: time.parse().ok()?,
             path: path.to_owned(),
+            packed: false,
         })
+    }
+
+    /// Returns the metadata of the file that holds the log.
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        match self.packed {
+            true => log_file::metadata(&self.path),
+            false => fs::metadata(&self.path),
+        }
     }
 
     pub(super) fn key(&self) -> Key {
@@ -149,7 +173,7 @@ fn is_kept_beside(name: &str) -> bool {
     let is_base = name
         .strip_suffix(BASE)
         .is_some_and(|log| LogName::parse(Path::new(log)).is_some());
-    is_base || is_marked(name, &[".torn-", ".damaged-"])
+    is_base || is_marked(name, &[".torn-", ".damaged-", PART])
 }
 
 fn is_marked(name: &str, marks: &[&str]) -> bool {
@@ -175,7 +199,7 @@ pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
         .filter_map(Result::ok)
         .filter(|entry| {
             entry.file_name().to_str().is_some_and(|other| {
-                is_marked(other, &[".torn-", ".damaged-", ".new-"])
+                is_marked(other, &[".torn-", ".damaged-", ".new-", PART])
                     && other
                         .strip_prefix(name)
                         .is_some_and(|rest| rest.starts_with('.'))
@@ -224,12 +248,16 @@ impl Walk {
                 &b.path,
             ))
         });
-        let mut seen = std::collections::HashSet::new();
+        let mut seen: HashMap<Key, usize> = HashMap::new();
         for log in logs {
-            if seen.insert((log.id, log.shared_prefix)) {
-                walk.logs.push(log);
-            } else {
-                walk.doubles.push(log);
+            match seen.get(&log.key()).map(|at| &mut walk.logs[*at]) {
+                None => {
+                    seen.insert(log.key(), walk.logs.len());
+                    walk.logs.push(log);
+                }
+                // The plain and the compressed file of one log.
+                Some(known) if known.path == log.path => known.packed = true,
+                Some(_) => walk.doubles.push(log),
             }
         }
         walk.foreign.sort();
@@ -288,7 +316,7 @@ impl Names {
         let Some(paths) = self.known.get_mut(&id) else {
             return Vec::new();
         };
-        paths.retain(|_, path| path.exists());
+        paths.retain(|_, path| is_there(path));
         paths.values().cloned().collect()
     }
 
@@ -296,7 +324,7 @@ impl Names {
     pub(super) fn get(&mut self, (id, shared_prefix): Key) -> Option<PathBuf> {
         let paths = self.known.get_mut(&id)?;
         let path = paths.get(&shared_prefix)?;
-        if path.exists() {
+        if is_there(path) {
             return Some(path.clone());
         }
         paths.remove(&shared_prefix);

@@ -1,7 +1,8 @@
 //! Opens a folder: checks the marker and the format version, or creates a new store.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,8 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::names::MARKER;
 use crate::{StoreError, StoreResult, place};
 
-/// Version of the folder layout that this program writes.
-pub const FORMAT: u32 = 1;
+/// The newest version of the folder layout that this program reads.
+pub const FORMAT: u32 = 2;
+
+/// The version without compressed logs, which new stores have: earlier programs read them, too.
+const PLAIN_FORMAT: u32 = 1;
 
 const BACKEND: &str = "files";
 
@@ -84,6 +88,41 @@ fn read_marker(dir: &Path) -> StoreResult<bool> {
     }
 }
 
+/// Returns the version of a store's layout.
+pub(super) fn format(dir: &Path) -> StoreResult<u32> {
+    let path = dir.join(MARKER);
+    let content = fs::read(&path).map_err(|error| place::trouble(&path, "cannot read", error))?;
+    let marker: Option<Marker> = serde_json::from_slice(&content).ok();
+    Ok(marker.map_or(PLAIN_FORMAT, |marker| marker.format))
+}
+
+/// Marks the store as one with compressed logs, so that earlier programs refuse it instead of missing
+/// sessions. Changes one byte in place: the marker is also the lock on the store's structure.
+pub(super) fn allow_compressed(dir: &Path) -> StoreResult<()> {
+    if format(dir)? >= FORMAT {
+        return Ok(());
+    }
+    let path = dir.join(MARKER);
+    let say = |error| place::trouble(&path, "cannot change", error);
+    let content = fs::read_to_string(&path).map_err(say)?;
+    let before = content.find("\"format\"").and_then(|key| {
+        let digit = content[key..].find(|c: char| c.is_ascii_digit())?;
+        Some(key + digit)
+    });
+    let Some(at) = before else {
+        return Err(StoreError::not_a_store(
+            dir,
+            "its tertulia-store.json names no format",
+        ));
+    };
+    let mark = || -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&path)?;
+        file.write_all_at(FORMAT.to_string().as_bytes(), at as u64)?;
+        file.sync_all()
+    };
+    mark().map_err(say)
+}
+
 fn make_marker(dir: &Path) -> StoreResult<()> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let path = dir.join(MARKER);
@@ -91,7 +130,7 @@ fn make_marker(dir: &Path) -> StoreResult<()> {
     // up under the same name.
     let unique = MADE.fetch_add(1, Ordering::Relaxed);
     let marker = Marker {
-        format: FORMAT,
+        format: PLAIN_FORMAT,
         backend: BACKEND.to_owned(),
     };
     let mut line = serde_json::to_vec(&marker)

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::engine::{FilesEngine, Held, open_log};
 use super::log::{self, Tail};
+use super::log_file;
 use super::names::{self, Key, LIVE, Walk};
 use super::search::documents_of;
 use crate::queue::{QueueLock, Record};
@@ -144,8 +145,16 @@ impl FilesEngine {
 impl FilesEngine {
     /// Waits until no append to a log is in progress.
     pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
-        let file = File::open(path).map_err(|error| place::trouble(path, "cannot lock", error))?;
-        self.lock_file(path, file)
+        loop {
+            let held_by = log_file::held_by(path);
+            let file = File::open(&held_by)
+                .map_err(|error| place::trouble(&held_by, "cannot lock", error))?;
+            let held = self.lock_file(&held_by, file)?;
+            // Another process may have packed or unpacked the log meanwhile.
+            if place::names_this_file(&log_file::held_by(path), held.file()) {
+                return Ok(held);
+            }
+        }
     }
 
     /// Waits for the lock on a file.
@@ -174,7 +183,7 @@ fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
     Ok(bytes)
 }
 
-fn remove(path: &Path) -> StoreResult<()> {
+pub(super) fn remove(path: &Path) -> StoreResult<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(place::trouble(path, "cannot remove", error))
@@ -194,6 +203,7 @@ fn remove_kept(path: &Path) -> StoreResult<()> {
 fn remove_log(path: &Path) -> StoreResult<()> {
     remove_kept(path)?;
     remove(path)?;
+    remove(&log_file::packed_path(path))?;
     place::sync_folder_of(path)?;
     // Removed last: without `.base` the log would not find its shared prefix.
     remove(&names::base_beside(path))

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 
 use super::check::{Content, Findings};
 use super::engine::{FilesEngine, as_lines};
+use super::log_file::{self, is_there};
 use super::names::{Key, LIVE, LogName, Walk};
+use super::purge::remove;
 use crate::salvage::{Known, all_lost, derived_id, in_words, salvage};
 use crate::{Progress, Report, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
@@ -162,9 +164,13 @@ impl FilesEngine {
             return Ok(());
         }
         let _held = self.lock_log(&log.path)?;
-        let kept = place::damaged_name(&log.path, ".", now);
-        place::keep_as(&log.path, &kept)?;
+        let held_by = log_file::held_by(&log.path);
+        let kept = place::damaged_name(&held_by, ".", now);
+        place::keep_as(&held_by, &kept)?;
         place::write_over(&log.path, &bytes)?;
+        // The repaired log is plain.
+        remove(&log_file::packed_path(&log.path))?;
+        place::sync_folder_of(&log.path)?;
         report.repaired.push(format!(
             "the log of session {} was salvaged; as it was, it is kept as {}",
             log.id,
@@ -212,6 +218,7 @@ impl FilesEngine {
     ) -> StoreResult<()> {
         let mut waiting = Vec::new();
         for (log, named) in misnamed {
+            self.unpack(log.id, &log.path)?;
             // A temporary name that a later repair recognises, if this one is interrupted.
             let name = format!(".new-{}", std::process::id());
             let aside = place::with_suffix(&log.named(*named), &name);
@@ -222,7 +229,7 @@ impl FilesEngine {
         for (log, named, aside) in waiting {
             let path = log.named(named);
             self.names.take(&Walk::of(&self.dir)?);
-            if self.names.get((named, log.shared_prefix)).is_some() || path.exists() {
+            if self.names.get((named, log.shared_prefix)).is_some() || is_there(&path) {
                 let kept = place::damaged_name(&log.path, ".", now);
                 fs::rename(&aside, &kept)
                     .map_err(|error| place::trouble(&aside, "cannot rename", error))?;
@@ -321,7 +328,8 @@ fn as_they_were(lines: &[Line]) -> Vec<u8> {
     bytes
 }
 
-fn set_aside(path: &Path, now: Timestamp, report: &mut Report) -> StoreResult<()> {
+fn set_aside(log: &Path, now: Timestamp, report: &mut Report) -> StoreResult<()> {
+    let path = &log_file::held_by(log);
     let kept = place::damaged_name(path, ".", now);
     fs::rename(path, &kept).map_err(|error| place::trouble(path, "cannot set aside", error))?;
     report.repaired.push(format!(

@@ -5,12 +5,12 @@
 //! `no << 32 | seq`.
 
 use std::collections::HashMap;
-use std::fs::File;
 
 use super::catalogue::Numbered;
 use super::engine::{FilesEngine, open_log};
 use super::fold::patiently;
 use super::log;
+use super::log_file::LogFile;
 use super::names::{self, Key, LIVE, Walk};
 use crate::index::{Document, Index, Pace, Reached, Step, Steps};
 use crate::judge::{self, Candidates};
@@ -210,7 +210,7 @@ impl FilesEngine {
                 .is_some_and(|entry| entry.hash == reached.mark)
     }
 
-    fn open_numbered(&mut self, key: Key) -> Option<(File, u64)> {
+    fn open_numbered(&mut self, key: Key) -> Option<(LogFile, u64)> {
         if self.names.get(key).is_none() {
             self.names.take(&Walk::of(&self.dir).ok()?);
         }
@@ -280,7 +280,7 @@ struct Entries<'a> {
     engine: &'a mut FilesEngine,
     keys: HashMap<i64, Key>,
     /// The log of the last entry: hits of one log are adjacent, so one open file is enough.
-    open: Option<(i64, File, u64)>,
+    open: Option<(i64, LogFile, u64)>,
 }
 
 impl Candidates for Entries<'_> {

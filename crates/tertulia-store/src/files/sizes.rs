@@ -12,11 +12,12 @@ impl FilesEngine {
             let json: String = row.get(6)?;
             let measured: Option<Measured> = serde_json::from_str(&json).ok();
             let bytes = measured.as_ref().map_or(0, |it| it.bytes);
-            let (size, folded) = (row.get::<_, i64>(4)?, row.get::<_, i64>(5)?);
+            let size = row.get::<_, i64>(4)?.cast_unsigned();
+            let folded = row.get::<_, i64>(5)?.cast_unsigned();
             // The metadata counts the bytes of all entries, the file holds only its own.
             let is_fork: bool = row.get(8)?;
             let start = match is_fork {
-                true => bytes.saturating_sub(folded.cast_unsigned()),
+                true => bytes.saturating_sub(folded),
                 false => 0,
             };
             Ok(LogSize {
@@ -24,7 +25,9 @@ impl FilesEngine {
                 session: sized_session(id_from(row.get(1)?), row.get(7)?, row.get(3)?, measured),
                 base: row.get(2)?,
                 start,
-                end: start + size.cast_unsigned(),
+                // Bytes of an interrupted append are in the file, too.
+                end: start + folded.max(size),
+                stored: size,
             })
         };
         self.catalogue()?.run(|connection| {

@@ -72,6 +72,34 @@ impl Catalogue {
         })
     }
 
+    /// Records that a log has another file with the same content, if its row was folded from the one
+    /// before.
+    pub(super) fn restamp(
+        &self,
+        (id, shared_prefix): Key,
+        before: FileStamp,
+        stamp: FileStamp,
+    ) -> StoreResult<()> {
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE log SET inode = ?3, size = ?4, modified = ?5
+                     WHERE id = ?1 AND husk = ?2 AND inode = ?6 AND size = ?7 AND modified = ?8",
+                )?
+                .execute(params![
+                    id.uuid().as_bytes(),
+                    shared_prefix,
+                    stamp.inode.cast_signed(),
+                    stamp.size.cast_signed(),
+                    stamp.modified,
+                    before.inode.cast_signed(),
+                    before.size.cast_signed(),
+                    before.modified,
+                ])
+                .map(drop)
+        })
+    }
+
     /// Returns the folders as they were when the catalogue last knew all names in them.
     pub(super) fn folders(&self) -> StoreResult<Folders> {
         self.run(|connection| {

@@ -3,11 +3,11 @@
 use rusqlite::{Connection, params};
 
 use super::engine::SqliteEngine;
-use super::open;
 use super::rows::{
     Found, Say, find_no, put_snapshot_if_due, read_lines, refold, row_of, summary_at,
 };
 use super::search::catch_up;
+use super::{open, pack};
 use crate::selection::{PURGED, id_from, state_of};
 use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, chain};
 use tertulia_core::entry::{Head, Kind};
@@ -121,6 +121,9 @@ pub(super) fn structure_faults(connection: &Connection, say: &Say) -> StoreResul
 fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     let fresh = Connection::open_in_memory()?;
     open::lay_out(&fresh)?;
+    if pack::format(connection)? > open::PLAIN_FORMAT {
+        fresh.execute_batch(pack::SCHEMA)?;
+    }
     let laid_out = |connection: &Connection| -> rusqlite::Result<Vec<(String, Option<String>)>> {
         connection
             .prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?

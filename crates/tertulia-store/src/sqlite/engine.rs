@@ -11,14 +11,14 @@ use super::rows::{
     Say, find, insert_entries, insert_log, put_snapshot_if_due, read_lines, update_session,
 };
 use super::search::catch_up;
-use super::{Location, busy, open};
+use super::{Location, busy, open, pack};
 use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{
-    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError, StoreResult,
-    check_whole, has_words, place,
+    CheckMode, Compressed, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError,
+    StoreResult, check_whole, has_words, place,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -134,6 +134,16 @@ impl SqliteEngine {
         let done = job(&transaction, &say)?;
         transaction.commit().map_err(say.of("cannot write"))?;
         Ok(done)
+    }
+
+    /// Runs a write that cannot be part of a transaction, after waiting for the turn.
+    pub(super) fn outside_transaction<R>(
+        &mut self,
+        job: impl FnOnce(&Connection) -> StoreResult<R>,
+    ) -> StoreResult<R> {
+        self.queue_up()?;
+        let _turn = Turn(self.queue.as_ref());
+        job(&self.connection)
     }
 
     pub(super) fn say(&self) -> Say {
@@ -255,6 +265,7 @@ impl Engine for SqliteEngine {
                     head: found.meta.head,
                 });
             }
+            pack::unpack(transaction, say, found.no)?;
             let before = found.meta;
             let mut meta = before.clone();
             let mut write = || -> rusqlite::Result<Head> {
@@ -353,7 +364,7 @@ impl Upkeep for SqliteEngine {
         Ok(Info {
             backend: "sqlite",
             place: self.path.display().to_string(),
-            format: open::FORMAT,
+            format: pack::format(&self.connection).map_err(say.of("cannot read the format"))?,
             sessions: count("SELECT coalesce(sum(live + trashed), 0) FROM tally")?,
             trashed: count("SELECT coalesce(sum(trashed), 0) FROM tally")?,
             entries: count("SELECT count(*) FROM entry WHERE session > 0")?,
@@ -367,6 +378,10 @@ impl Upkeep for SqliteEngine {
 
     fn sizes(&mut self) -> StoreResult<Vec<LogSize>> {
         self.log_sizes()
+    }
+
+    fn compress(&mut self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        self.compress_sessions(ids, progress)
     }
 }
 

@@ -18,6 +18,7 @@ mod check;
 mod engine;
 mod list;
 mod open;
+mod pack;
 mod pages;
 mod purge;
 mod remains;

@@ -10,8 +10,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Location, busy, trouble};
 use crate::{StoreError, StoreResult, place};
 
-/// Version of the database layout that this program writes.
-pub const FORMAT: u32 = 1;
+/// The newest version of the database layout that this program reads.
+pub const FORMAT: u32 = 2;
+
+/// The version without compressed sessions, which new databases have: earlier programs read them, too.
+pub(super) const PLAIN_FORMAT: u32 = 1;
 
 /// Application id ("Tert") in the SQLite header, where `file` and others look.
 const APPLICATION_ID: u32 = 0x5465_7274;
@@ -136,7 +139,7 @@ fn open_file(path: &Path) -> StoreResult<Opened> {
             None => return Err(say(error)),
         },
     };
-    if format < FORMAT {
+    if format < PLAIN_FORMAT {
         migrate(&opened.connection, path, format)?;
     }
     Ok(opened)
@@ -291,7 +294,7 @@ fn make_whole(temporary: &Path, path: &Path) -> StoreResult<()> {
 pub(super) fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
     connection.execute_batch(&format!(
-        "BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT}; {SCHEMA} COMMIT;"
+        "BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={PLAIN_FORMAT}; {SCHEMA} COMMIT;"
     ))?;
     settings(connection)
 }
@@ -377,7 +380,7 @@ fn percent_encoded(path: &Path) -> String {
 
 /// Migrates an older database, after saving a copy beside it.
 fn migrate(connection: &Connection, path: &Path, from: u32) -> StoreResult<()> {
-    migrate_by(connection, path, from, FORMAT, MIGRATIONS)
+    migrate_by(connection, path, from, PLAIN_FORMAT, MIGRATIONS)
 }
 
 fn migrate_by(

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
-use super::rows::{Found, find, row_of, tally};
+use super::pack;
+use super::rows::{Found, Say, find, row_of, tally};
 use crate::salvage::derived_id;
 use crate::selection::{PURGED, reversed};
 use crate::{StoreError, StoreResult};
@@ -14,7 +15,7 @@ impl SqliteEngine {
     pub(super) fn remove_session(&mut self, id: SessionId) -> StoreResult<()> {
         let removed = self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
-            remove(transaction, &found).map_err(say.of("cannot purge"))
+            remove(transaction, say, &found)
         })?;
         // The WAL still holds the old pages until they are checkpointed.
         self.connection
@@ -25,14 +26,25 @@ impl SqliteEngine {
 }
 
 /// Removes a session and returns the numbers of its removed entries.
-fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>> {
-    transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
-    make_shared_prefix(transaction, found)?;
+fn remove(transaction: &Connection, say: &Say, found: &Found) -> StoreResult<Vec<u64>> {
+    let begin = || -> rusqlite::Result<()> {
+        transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
+        make_shared_prefix(transaction, found)
+    };
+    begin().map_err(say.of("cannot purge"))?;
     let mut removed = Vec::new();
     let mut shared_prefix = Some(found.no);
     while let Some(no) = shared_prefix {
-        shared_prefix = trim(transaction, no, &mut removed)?;
+        // A block may hold lines that stay and lines that go.
+        pack::unpack(transaction, say, no)?;
+        shared_prefix = trim(transaction, no, &mut removed).map_err(say.of("cannot purge"))?;
     }
+    keep_number(transaction, &removed).map_err(say.of("cannot purge"))?;
+    Ok(removed)
+}
+
+/// Keeps the highest removed number from being used again.
+fn keep_number(transaction: &Connection, removed: &[u64]) -> rusqlite::Result<()> {
     // The index follows entry numbers: a placeholder keeps the highest one from being reused.
     if let Some(last) = removed.iter().max() {
         transaction.execute(
@@ -40,7 +52,7 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
             [last.cast_signed()],
         )?;
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// Turns a session's row into that of a shared prefix, under another id: a session with the

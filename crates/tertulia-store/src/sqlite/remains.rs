@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::pack::lines_in;
 use super::pages::{self, Cell, Kind, Value};
 use super::wal;
-use crate::Draft;
 use crate::selection::{PURGED, id_from};
+use crate::{Draft, packed};
 use tertulia_core::entry::{Body, Entry, Hash, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
@@ -121,7 +122,7 @@ impl<'a> Image<'a> {
         let (payload, _) = pages::payload(&page, &cell, |number| {
             self.continuation(candidate.source, number)
         });
-        line_in(&payload)
+        line_in(&payload, candidate.within)
     }
 
     /// Returns the line of an entry one of whose overflow pages was swapped with another: tries the
@@ -148,7 +149,8 @@ impl<'a> Image<'a> {
                     _ => self.continuation(candidate.source, number),
                 };
                 let (payload, _) = pages::payload(&page, &cell, swapped);
-                if let Some(line) = line_in(&payload).filter(|line| is_right(line)) {
+                let line = line_in(&payload, candidate.within);
+                if let Some(line) = line.filter(|line| is_right(line)) {
                     return Some(line);
                 }
             }
@@ -157,10 +159,11 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Returns the line in the record of an entry.
-fn line_in(payload: &[u8]) -> Option<Vec<u8>> {
+/// Returns the line in the record of an entry; in that of a block, the line `within` it.
+fn line_in(payload: &[u8], within: usize) -> Option<Vec<u8>> {
     match pages::record(payload)?.get(3)? {
         Value::Text(line) => Some(line.to_vec()),
+        Value::Blob(block) => lines_in(block).into_iter().nth(within),
         _ => None,
     }
 }
@@ -170,6 +173,8 @@ fn line_in(payload: &[u8]) -> Option<Vec<u8>> {
 pub(super) struct Candidate {
     source: Source,
     offset: usize,
+    /// Number of the line within its block, if it is compressed.
+    within: usize,
     /// The hash in the line, if it is readable.
     pub(super) hash: Option<Hash>,
     /// Found in a sound page that does not list it: it may have been deleted.
@@ -324,10 +329,16 @@ impl AllRemains {
                 let candidate = Candidate {
                     source,
                     offset: cell.offset,
+                    within: 0,
                     hash: None,
                     stray,
                 };
-                self.take_entry(*no, Seq(seq.cast_unsigned()), line, candidate);
+                let seq = Seq(seq.cast_unsigned());
+                match line {
+                    Value::Blob(block) => self.take_block(*no, seq, block, &candidate),
+                    Value::Text(line) => self.take_entry(*no, seq, line, candidate),
+                    _ => self.take_entry(*no, seq, &[], candidate),
+                }
             }
             (Some(no), [Value::Null, Value::Blob(id), Value::Blob(_), ..])
                 if values.len() == 13 && !stray =>
@@ -369,11 +380,24 @@ impl AllRemains {
         }
     }
 
-    fn take_entry(&mut self, no: i64, seq: Seq, line: &Value<'_>, mut candidate: Candidate) {
-        let entry = match line {
-            Value::Text(line) => Entry::decode(line).ok(),
-            _ => None,
-        };
+    /// Takes the entries of a block; a damaged one has at least its first.
+    fn take_block(&mut self, no: i64, seq: Seq, block: &[u8], candidate: &Candidate) {
+        let mut lines = lines_in(block);
+        if lines.is_empty() {
+            lines.push(Vec::new());
+        }
+        for (within, line) in lines.iter().enumerate() {
+            let seq = Seq(seq.0.saturating_add(within as u64));
+            let candidate = Candidate {
+                within,
+                ..candidate.clone()
+            };
+            self.take_entry(no, seq, line, candidate);
+        }
+    }
+
+    fn take_entry(&mut self, no: i64, seq: Seq, line: &[u8], mut candidate: Candidate) {
+        let entry = Entry::decode(line).ok();
         let known = self.sessions.entry(no).or_default();
         if let Some(entry) = entry.filter(|entry| entry.seq == seq) {
             candidate.hash = Some(entry.hash);
@@ -398,8 +422,15 @@ impl AllRemains {
 
 /// Returns true if the values have the shape of an entry's row.
 fn looks_like_entry(values: &[Value<'_>]) -> bool {
-    matches!(values, [Value::Null, Value::Int(no), Value::Int(seq), Value::Text(_) | Value::Cut]
-        if *no > 0 && *seq > 0)
+    let [Value::Null, Value::Int(no), Value::Int(seq), line] = values else {
+        return false;
+    };
+    let is_line = match line {
+        Value::Text(_) | Value::Cut => true,
+        Value::Blob(block) => packed::is_block(block),
+        _ => false,
+    };
+    is_line && *no > 0 && *seq > 0
 }
 
 /// Parses a row of the session table; the caller sets the id.

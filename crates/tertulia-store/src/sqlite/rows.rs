@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::trouble;
+use super::{pack, trouble};
 use crate::chain::{self, Logs};
 use crate::selection::{id_from, reversed, state_of};
 use crate::{StoreError, StoreResult};
@@ -261,16 +261,15 @@ fn read_own(
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
     let upto = i64::try_from(upto.0).unwrap_or(i64::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let read = |row: &rusqlite::Row<'_>| {
-        let bytes = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
-        Ok(Line {
-            seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
-            bytes: bytes.to_vec(),
-        })
-    };
-    select
-        .query_map(params![no, after, upto, limit], read)?
-        .collect()
+    let mut rows = select.query(params![no, after, upto, limit])?;
+    let mut lines = pack::Lines::new(connection);
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = Seq(row.get::<_, i64>(0)?.cast_unsigned());
+        let bytes = lines.line(no, seq, row.get_ref(1)?)?;
+        found.push(Line { seq, bytes });
+    }
+    Ok(found)
 }
 
 pub(super) fn row_of(meta: &SessionMeta) -> rusqlite::Result<String> {

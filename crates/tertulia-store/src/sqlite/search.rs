@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
+use super::pack::Lines;
 use super::rows::{Say, find_no};
 use crate::index::{Document, Index, Pace, Reached, Step};
 use crate::judge::{self, Candidates};
@@ -47,6 +48,7 @@ impl SqliteEngine {
         let mut rows = Entries {
             connection,
             say: &say,
+            lines: Lines::new(connection),
         };
         let hits = judge::search(index, query, &mut rows)?;
         Ok(Hits { pending, ..hits })
@@ -57,6 +59,7 @@ impl SqliteEngine {
 struct Entries<'a> {
     connection: &'a Connection,
     say: &'a Say,
+    lines: Lines<'a>,
 }
 
 impl Candidates for Entries<'_> {
@@ -76,7 +79,8 @@ impl Candidates for Entries<'_> {
     }
 
     fn entry(&mut self, document: u64, _: i64, _: Seq) -> StoreResult<Option<Entry>> {
-        let line = line_of(self.connection, document).map_err(self.say.of("cannot search"))?;
+        let line = line_of(&mut self.lines, self.connection, document)
+            .map_err(self.say.of("cannot search"))?;
         Ok(line.and_then(|line| Entry::decode(&line).ok()))
     }
 }
@@ -90,17 +94,26 @@ fn place_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<(
         .optional()
 }
 
-fn line_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<Vec<u8>>> {
+/// Returns the line of an entry.
+fn line_of(
+    lines: &mut Lines<'_>,
+    connection: &Connection,
+    n: u64,
+) -> rusqlite::Result<Option<Vec<u8>>> {
     connection
-        .prepare_cached("SELECT line FROM entry WHERE n = ?1")?
-        .query_row([document.cast_signed()], |row| {
-            Ok(row
-                .get_ref(0)?
-                .as_bytes_or_null()?
-                .unwrap_or_default()
-                .to_vec())
-        })
+        .prepare_cached("SELECT session, seq, line FROM entry WHERE n = ?1")?
+        .query_row([n.cast_signed()], |row| line_in(lines, row))
         .optional()
+}
+
+/// Returns the line in a row of session, sequence number and value.
+fn line_in(lines: &mut Lines<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<Vec<u8>> {
+    let seq = Seq(row.get::<_, i64>(1)?.cast_unsigned());
+    match row.get(0)? {
+        // What keeps the number of a purged entry from being used again.
+        0 => Ok(Vec::new()),
+        no => lines.line(no, seq, row.get_ref(2)?),
+    }
 }
 
 fn forks_with(connection: &Connection, no: i64, seq: Seq) -> rusqlite::Result<Vec<i64>> {
@@ -170,10 +183,7 @@ fn is_ours(connection: &Connection, reached: Reached) -> rusqlite::Result<bool> 
     if reached == Reached::NOTHING {
         return Ok(true);
     }
-    let line: Option<Vec<u8>> = connection
-        .prepare_cached("SELECT CAST(line AS BLOB) FROM entry WHERE n = ?1")?
-        .query_row([reached.upto.cast_signed()], |row| row.get(0))
-        .optional()?;
+    let line = line_of(&mut Lines::new(connection), connection, reached.upto)?;
     Ok(line.is_none_or(|line| line.is_empty() || mark(&line) == reached.mark))
 }
 
@@ -187,17 +197,19 @@ fn read_step(
     from: Reached,
     pace: &Pace,
 ) -> rusqlite::Result<Option<Step>> {
-    let mut select =
-        connection.prepare_cached("SELECT n, line FROM entry WHERE n > ?1 ORDER BY n LIMIT ?2")?;
+    let mut select = connection.prepare_cached(
+        "SELECT session, seq, line, n FROM entry WHERE n > ?1 ORDER BY n LIMIT ?2",
+    )?;
+    let mut lines = Lines::new(connection);
     let mut rows = select.query(params![from.upto, pace.entries()])?;
     let mut documents = Vec::new();
     let mut at = None;
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
-        let n = row.get::<_, i64>(0)?.cast_unsigned();
-        let line = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
+        let n = row.get::<_, i64>(3)?.cast_unsigned();
+        let line = line_in(&mut lines, row)?;
         bytes += line.len();
-        let entry = Entry::decode(line).ok();
+        let entry = Entry::decode(&line).ok();
         let reached = Reached {
             upto: n,
             mark: entry.as_ref().map_or(Hash::NONE, |entry| entry.hash),

@@ -1,11 +1,13 @@
 //! Sizes of logs, from the rows of sessions. Of entries only those between a snapshot and the entry
 //! that a fork continues are looked at, and of these only the lengths.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{OptionalExtension, params};
 
 use super::engine::SqliteEngine;
+use super::pack;
+use super::rows::read_lines;
 use crate::StoreResult;
 use crate::selection::{Measured, PURGED, id_from, sized_session};
 use tertulia_core::id::{Seq, SessionId};
@@ -40,6 +42,10 @@ impl SqliteEngine {
             let last = last_fork.entry(*base).or_default();
             *last = start(*no).max(*last);
         }
+        let packed: HashSet<i64> = pack::packed_sessions(&self.connection)
+            .map_err(self.say().of("cannot measure sessions"))?
+            .into_iter()
+            .collect();
         let mut sizes = Vec::with_capacity(rows.len());
         for row in rows {
             let start = start(row.no);
@@ -54,6 +60,10 @@ impl SqliteEngine {
                 base: row.base.map(|(no, _)| no),
                 start,
                 end,
+                stored: match packed.contains(&row.no) {
+                    true => self.stored_bytes(row.no)?,
+                    false => end.saturating_sub(start),
+                },
             });
         }
         Ok(sizes)
@@ -137,16 +147,34 @@ impl SqliteEngine {
     /// Returns the bytes of a log's own lines, with their line feeds, after `after` up to `upto`.
     fn own_bytes(&self, no: i64, after: Seq, upto: Seq) -> StoreResult<u64> {
         let number = |seq: Seq| i64::try_from(seq.0).unwrap_or(i64::MAX);
-        self.connection
+        let (bytes, packed): (i64, bool) = self
+            .connection
             .prepare_cached(
-                "SELECT coalesce(sum(octet_length(line) + 1), 0) FROM entry
-                 WHERE session = ?1 AND seq > ?2 AND seq <= ?3",
+                "SELECT coalesce(sum(octet_length(line) + 1), 0),
+                   coalesce(max(octet_length(line) = 0 OR typeof(line) = 'blob'), 0)
+                 FROM entry WHERE session = ?1 AND seq > ?2 AND seq <= ?3",
             )
             .and_then(|mut select| {
                 select.query_row(params![no, number(after), number(upto)], |row| {
-                    row.get::<_, i64>(0)
+                    Ok((row.get(0)?, row.get(1)?))
                 })
             })
+            .map_err(self.say().of("cannot measure sessions"))?;
+        if !packed {
+            return Ok(bytes.cast_unsigned());
+        }
+        let say = self.say();
+        let lines = read_lines(&self.connection, &say, (no, None), after, upto, usize::MAX)?;
+        Ok(lines.iter().map(|line| line.bytes.len() as u64 + 1).sum())
+    }
+
+    /// Returns the bytes of a compressed session at rest.
+    fn stored_bytes(&self, no: i64) -> StoreResult<u64> {
+        self.connection
+            .prepare_cached(
+                "SELECT coalesce(sum(octet_length(line)), 0) FROM entry WHERE session = ?1",
+            )
+            .and_then(|mut select| select.query_row([no], |row| row.get::<_, i64>(0)))
             .map(i64::cast_unsigned)
             .map_err(self.say().of("cannot measure sessions"))
     }

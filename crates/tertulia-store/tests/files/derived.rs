@@ -44,10 +44,10 @@ fn only_a_store_is_opened() {
         assert!(refused(&dir), "{content}");
         assert_eq!(fs::read_to_string(&marker).unwrap(), content);
     }
-    fs::write(&marker, "{\"format\":2,\"else\":true}").unwrap();
+    fs::write(&marker, "{\"format\":3,\"else\":true}").unwrap();
     assert!(matches!(
         FilesStore::open(&dir),
-        Err(StoreError::NewerFormat { found: 2, .. })
+        Err(StoreError::NewerFormat { found: 3, .. })
     ));
     assert_eq!(files_under(&dir).len(), 1);
     fs::remove_file(&marker).unwrap();

@@ -4,9 +4,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tertulia_core::id::SessionId;
+use tertulia_core::entry::Head;
+use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Log;
-use tertulia_store::{Store, StoreError};
+use tertulia_store::{Progress, Store, StoreError};
 
 use super::assert_not_found;
 use crate::ask::{
@@ -79,6 +80,71 @@ pub fn sees_purges(place: &dyn Place) {
         .unwrap();
     assert_log(&*here, &again);
     assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
+}
+
+/// A session that one handle compresses is read and continued through the other, which had it open.
+pub fn compressed_by_the_other(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_clock(1));
+    for turn in 0..3 {
+        writer.say(&*there, &format!("needle {turn} {}", "words ".repeat(200)));
+        let done = now(here.compress(&[writer.id], &Progress::unseen())).unwrap();
+        assert_eq!(done.sessions, 1, "{done:?}");
+        for store in [&here, &there] {
+            assert_log(&**store, &writer);
+            assert_eq!(found(&**store, "needle").len(), turn + 1);
+        }
+        assert_log(&*there, &writer.fork(&*there, 2));
+    }
+    writer.say(&*here, "goes on");
+    assert_log(&*there, &writer);
+}
+
+/// One handle compresses sessions again and again while others write to them and read them.
+pub fn compressed_while_others_write(place: &dyn Place) {
+    let store = place.open();
+    let writers: Vec<Writer> = (1..=3)
+        .map(|seed| Writer::begin(&*store, &still_clock(seed)))
+        .collect();
+    let ids: Vec<SessionId> = writers.iter().map(|writer| writer.id).collect();
+    let ended = AtomicBool::new(false);
+    let writers = thread::scope(|scope| {
+        scope.spawn(|| {
+            let store = place.open();
+            while !ended.load(Ordering::Relaxed) {
+                now(store.compress(&ids, &Progress::unseen())).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let store = place.open();
+            while !ended.load(Ordering::Relaxed) {
+                for id in &ids {
+                    let read = lines(&*store, *id);
+                    let log = Log::read(*id, Some(Head::START), Seq::START, &read);
+                    assert_eq!(log.damage, []);
+                    assert!(!log.entries.is_empty());
+                }
+            }
+        });
+        let started: Vec<_> = writers
+            .into_iter()
+            .map(|mut writer| {
+                scope.spawn(move || {
+                    let store = place.open();
+                    for turn in 0..25 {
+                        writer.say(&*store, &format!("turn {turn} {}", "words ".repeat(100)));
+                    }
+                    writer
+                })
+            })
+            .collect();
+        let written: Vec<_> = started.into_iter().map(|one| one.join()).collect();
+        ended.store(true, Ordering::Relaxed);
+        written
+    });
+    for writer in writers {
+        assert_log(&*store, &writer.unwrap());
+    }
 }
 
 /// A fork may continue an entry that another process has just written.

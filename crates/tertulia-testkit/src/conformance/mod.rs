@@ -11,6 +11,7 @@
 //! After every case the store is checked, rebuilt and checked again.
 
 pub mod claims;
+pub mod compressed;
 pub mod drafts;
 pub mod filters;
 pub mod finds;
@@ -62,6 +63,12 @@ macro_rules! conformance_suite {
                 #[test]
                 fn what_was_purged_with_its_forks_is_in_no_file() {
                     $crate::conformance::on_disk::what_was_purged_with_its_forks_is_in_no_file(
+                        &($folder)(),
+                    );
+                }
+                #[test]
+                fn what_was_compressed_and_purged_is_in_no_file() {
+                    $crate::conformance::on_disk::what_was_compressed_and_purged_is_in_no_file(
                         &($folder)(),
                     );
                 }
@@ -167,6 +174,12 @@ macro_rules! conformance_suite {
                 one_holder,
                 shown_in_rows,
                 one_per_session;
+            compressed:
+                stay_as_they_are,
+                are_plain_after_an_append,
+                have_forks,
+                are_purged,
+                are_not_open;
             purge:
                 gone_everywhere,
                 forks_keep_what_they_share,
@@ -199,6 +212,8 @@ macro_rules! conformance_suite {
                 conflicts_over_two,
                 searches_what_the_other_wrote,
                 sees_purges,
+                compressed_by_the_other,
+                compressed_while_others_write,
                 forks_what_the_other_wrote,
                 drafts_survive_reopening,
                 drafts_of_the_other,
@@ -262,6 +277,7 @@ mod tests {
         let listed = include_str!("mod.rs");
         let rooms = [
             include_str!("claims.rs"),
+            include_str!("compressed.rs"),
             include_str!("drafts.rs"),
             include_str!("filters.rs"),
             include_str!("finds.rs"),

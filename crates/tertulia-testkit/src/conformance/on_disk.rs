@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tertulia_store::{Store, StoreResult};
+use tertulia_store::{Progress, Store, StoreResult};
 
 use crate::ask::{assert_sound, found, now};
 use crate::clock::still_clock;
@@ -11,6 +11,9 @@ use crate::place::{Folder, Place};
 
 /// A word that occurs in no other text.
 const SECRET: &str = "zyzzyvaquux";
+
+/// The first bytes of compressed lines.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const NONE: [PathBuf; 0] = [];
 
@@ -57,6 +60,33 @@ where
     now(store.purge(writer.id)).unwrap();
     now(store.purge(fork.id)).unwrap();
     assert_eq!(holding(folder), NONE);
+    assert_sound(&*store);
+}
+
+/// The same for a session that was compressed, and for its fork; what they had takes less room.
+pub fn what_was_compressed_and_purged_is_in_no_file<S, F>(folder: &Folder<F>)
+where
+    S: Store + 'static,
+    F: Fn(&Path) -> StoreResult<S> + Sync,
+{
+    let store = folder.open();
+    let mut writer = Writer::begin(&*store, &still_clock(1));
+    for turn in 0..300 {
+        writer.say(&*store, &format!("{SECRET} {turn} {}", "words ".repeat(50)));
+    }
+    let fork = writer.fork(&*store, 200);
+    let before = now(store.info()).unwrap();
+    let ids = [writer.id, fork.id];
+    now(store.compress(&ids, &Progress::unseen())).unwrap();
+    let after = now(store.info()).unwrap();
+    assert!(after.bytes * 3 < before.bytes, "{before:?} {after:?}");
+    assert!(after.format > before.format, "earlier programs refuse it");
+    let packed = || folder.scratch().files_with(&MAGIC);
+    assert_ne!(packed(), NONE);
+    now(store.purge(writer.id)).unwrap();
+    assert_sound(&*store);
+    now(store.purge(fork.id)).unwrap();
+    assert_eq!((holding(folder), packed()), (NONE.to_vec(), NONE.to_vec()));
     assert_sound(&*store);
 }
 

@@ -73,6 +73,8 @@ pub enum Op {
     Undo(usize, usize),
     /// Purges.
     Purge(usize),
+    /// Compresses.
+    Compress(usize),
     /// Saves a draft that answers the entry this many before the last.
     Draft(usize, usize, &'static str),
     /// Switches to another handle.
@@ -157,6 +159,7 @@ fn changes() -> impl Strategy<Value = Op> {
         1 => session().prop_map(Op::Restore),
         2 => (session(), 0..2_usize).prop_map(|(n, back)| Op::Undo(n, back)),
         2 => session().prop_map(Op::Purge),
+        3 => session().prop_map(Op::Compress),
         1 => (session(), 0..2_usize, select(WORDS)).prop_map(|(n, back, said)| Op::Draft(n, back, said)),
         1 => Just(Op::Rebuild),
     ]

@@ -112,6 +112,7 @@ impl Play {
                 self.append(store, pick(n), vec![undone(change)])
             }
             Op::Purge(n) => self.purge(store, pick(n)),
+            Op::Compress(n) => self.compress(store, pick(n)),
             Op::Draft(n, back, content) => self.draft(store, pick(n), *back, content),
             Op::Read(n, after, limit) => self.read(store, pick(n), Seq(*after), *limit),
             Op::FindBeginning(n, length) => {
@@ -178,6 +179,17 @@ impl Play {
                 Ok(())
             }
         }
+    }
+
+    fn compress(&self, store: &dyn Store, n: usize) -> Step {
+        let session = &self.model.sessions[n];
+        let done = answered(now(store.compress(&[session.id], &Progress::unseen())))?;
+        let is_left = u64::from(!session.alive);
+        same(
+            "compressed or left as it is, and skipped",
+            &(done.sessions + done.unchanged, done.skipped.len() as u64),
+            &(1 - is_left, is_left),
+        )
     }
 
     fn append(&mut self, store: &dyn Store, n: usize, bodies: Vec<Body>) -> Step {

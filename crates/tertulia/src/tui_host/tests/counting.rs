@@ -10,8 +10,8 @@ use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery
 use tertulia_core::session::Line;
 use tertulia_core::sizes::LogSize;
 use tertulia_store::{
-    CheckMode, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt, Report,
-    SessionLock, Store, StoreResult,
+    CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt,
+    Report, SessionLock, Store, StoreResult,
 };
 
 /// A store that counts the lines and bytes of logs and the rows it returns.
@@ -122,5 +122,9 @@ impl Maintenance for Counting {
 
     async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
         self.store.sizes().await
+    }
+
+    async fn compress(&self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        self.store.compress(ids, progress).await
     }
 }
