@@ -91,6 +91,8 @@ pub struct Retention {
     pub min_age: jiff::SignedDuration,
     /// How long the trash keeps sessions.
     pub trash: jiff::SignedDuration,
+    /// Sessions without a message for this long are stored compressed.
+    pub compress_after: Option<jiff::SignedDuration>,
 }
 
 impl Default for Retention {
@@ -100,6 +102,7 @@ impl Default for Retention {
             max_count: None,
             min_age: jiff::SignedDuration::from_hours(24),
             trash: jiff::SignedDuration::from_hours(30 * 24),
+            compress_after: None,
         }
     }
 }
@@ -167,7 +170,7 @@ const TOP_KEYS: &[&str] = &[
     "auto_tags",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
-const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
+const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
 impl Settings {
     /// Resolves the settings from flags, environment and files.
     pub fn resolve(global: &GlobalArgs, ui: &Ui, faults: Faults) -> CommandResult<Settings> {

@@ -106,6 +106,7 @@ fn rules(args: &PruneArgs, workspace: &Workspace) -> CommandResult<Rules> {
             max_count,
             min_age,
             trash: workspace.settings.retention.trash,
+            compress_after: None,
         },
         keep,
         // The user names the rules, and sees what they reach.

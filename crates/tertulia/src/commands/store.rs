@@ -1,3 +1,4 @@
+mod compress;
 mod du;
 
 use std::collections::{HashMap, HashSet};
@@ -41,6 +42,7 @@ enum StoreCommand {
     #[command(after_help = "Examples:\n  tertulia store info\n  tertulia store info --json")]
     Info,
     Du(du::DuArgs),
+    Compress(compress::CompressArgs),
     /// Copy all sessions from one store to another
     ///
     /// What is there already is not copied again, so that an interrupted copy can be run once more.
@@ -64,6 +66,7 @@ pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     match &args.command {
         StoreCommand::Info => info(global, ui),
         StoreCommand::Du(args) => du::run(args, global, ui),
+        StoreCommand::Compress(args) => compress::run(args, global, ui),
         StoreCommand::Copy { from, to } => copy(from, to, global, ui),
         StoreCommand::Rebuild => rebuild(global, ui),
     }

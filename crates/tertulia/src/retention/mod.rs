@@ -5,6 +5,7 @@
 //! They are not applied after `rename`, `tag`, `rm` and the like, for `undo` would then take back the
 //! wrong change, nor after an import, whose old sessions would go at once.
 
+pub mod compress;
 mod plan;
 mod state;
 #[cfg(test)]
@@ -29,12 +30,34 @@ const NAMED: usize = 3;
 /// warnings and change nothing else.
 pub fn keep_workspace(workspace: &Workspace, ui: &mut Ui) {
     let settings = &workspace.settings;
-    if !settings.retention.is_on() || settings.store == StoreUrl::Memory {
+    let retention = &settings.retention;
+    let is_on = retention.is_on() || retention.compress_after.is_some();
+    if !is_on || settings.store == StoreUrl::Memory {
         return;
     }
-    if let Err(error) = follow(workspace, ui) {
+    let now = workspace.sessions.clock().now();
+    if !States::of(settings).read().is_due(retention, now) {
+        return;
+    }
+    if let Err(error) = follow(workspace, ui).and_then(|()| compress_old(workspace, ui)) {
         ui.warn(&format!("[retention] cannot be followed: {error}"));
     }
+}
+
+/// Compresses old sessions, if the settings say so.
+fn compress_old(workspace: &Workspace, ui: &mut Ui) -> CommandResult<()> {
+    let Some(older_than) = workspace.settings.retention.compress_after else {
+        return Ok(());
+    };
+    let candidates = compress::candidates(workspace, older_than)?;
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    let done = compress::compress(workspace, &candidates, &ui.progress())?;
+    if done.sessions > 0 {
+        ui.note(&format!("[retention] {}", compress::words(&done)));
+    }
+    Ok(())
 }
 
 /// Returns the rules of the settings: sessions that the user took out of the trash again are spared.
@@ -52,10 +75,10 @@ fn follow(workspace: &Workspace, ui: &mut Ui) -> CommandResult<()> {
     let now = workspace.sessions.clock().now();
     let states = States::of(&workspace.settings);
     let mut state = states.read();
-    if !state.is_due(retention, now) {
-        return Ok(());
-    }
-    let plan = plan::plan(&rules(workspace), workspace)?;
+    let plan = match retention.is_on() {
+        true => plan::plan(&rules(workspace), workspace)?,
+        false => Plan::default(),
+    };
     match state.step(retention, now, plan.is_empty()) {
         Step::Nothing => {}
         Step::Announce => announce(&plan, retention, &dated(state.next_run(now)), ui),

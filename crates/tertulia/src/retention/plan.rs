@@ -223,6 +223,7 @@ mod tests {
                     max_count,
                     min_age: day,
                     trash: day,
+                    compress_after: None,
                 },
                 keep,
                 spared: BTreeMap::new(),

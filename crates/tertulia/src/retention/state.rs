@@ -76,7 +76,12 @@ impl RetentionState {
 
 /// Returns the rules as text, to notice a change.
 fn written(retention: &Retention) -> String {
-    format!("{retention:?}")
+    // Compression removes nothing.
+    let removing = Retention {
+        compress_after: None,
+        ..retention.clone()
+    };
+    format!("{removing:?}")
 }
 
 /// The file with the states of all stores.

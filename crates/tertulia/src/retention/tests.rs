@@ -34,7 +34,6 @@ impl World {
             ..GlobalArgs::default()
         };
         let settings = Settings::resolve(&global, &Ui::new(&global), Faults::Refuse).unwrap();
-        assert!(settings.retention.is_on());
         World {
             store: open::store(&settings.store, &Patience::default()).unwrap(),
             settings,
@@ -189,5 +188,26 @@ fn open_pinned_and_restored_sessions_are_left_alone() {
         world.say(15, "newest", vec![]);
         world.run(20);
         assert_eq!(world.titles(Trash::Without), ["newest", "pinned"]);
+    });
+}
+
+#[test]
+fn old_sessions_are_compressed() {
+    each("[retention]\ncompress_after = \"90d\"\n", |world| {
+        let more = || vec![human(&"words ".repeat(2000))];
+        let old = world.say(0, "old", more());
+        world.say(50, "newer", more());
+        world.say(0, "small", vec![]);
+        assert_eq!(world.run(80), "");
+        let said = world.run(91);
+        assert!(said.contains("[retention] compressed 1 session"), "{said}");
+        assert_eq!(world.run(91), "");
+        let logs = world.on(92).wait(world.store.sizes()).unwrap();
+        let compressed = logs.iter().filter(|log| log.is_compressed());
+        let ids: Vec<_> = compressed
+            .filter_map(|log| Some(log.session.as_ref()?.id))
+            .collect();
+        assert_eq!(ids, [old]);
+        assert_eq!(world.titles(Trash::Without), ["newer", "old", "small"]);
     });
 }

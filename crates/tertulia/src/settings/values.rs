@@ -153,6 +153,7 @@ impl<'a> Reader<'a> {
                 .map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
             min_age: span("min_age").unwrap_or(default.min_age),
             trash: span("trash").unwrap_or(default.trash),
+            compress_after: span("compress_after"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 47] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -26,6 +26,7 @@ const COMMANDS: [&[&str]; 46] = [
     &["store"],
     &["store", "info"],
     &["store", "du"],
+    &["store", "compress"],
     &["store", "copy"],
     &["store", "rebuild"],
     &["agents"],

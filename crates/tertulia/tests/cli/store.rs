@@ -1,8 +1,8 @@
-//! `store info`, `store du`, `store copy`, `store rebuild`.
+//! `store info`, `store du`, `store compress`, `store copy`, `store rebuild`.
 
 use serde_json::{Value, json};
 
-use crate::home::{Backend, Home, both, keys};
+use crate::home::{Backend, Home, both, keys, short};
 
 #[test]
 fn info_counts() {
@@ -157,5 +157,78 @@ fn du_says_what_each_session_takes() {
             .says("total shared")
             .notes("Not shown: 1 smaller session (--limit)")
             .lacks("child");
+    });
+}
+
+#[test]
+fn compress_takes_less_room_and_changes_nothing_else() {
+    both(|home| {
+        let id = home.say(&format!("echo {}", "long tomato words ".repeat(1000)));
+        home.say("short");
+        let raw = |home: &Home| home.run(&["show", &id, "--raw"]).ok().stdout;
+        let before = (
+            raw(home),
+            home.all(),
+            home.run(&["export", &id]).ok().stdout,
+        );
+        let compress = |args: &[&str]| {
+            let args = [&["store", "compress", "--older-than", "0s"], args].concat();
+            home.run(&args).ok()
+        };
+        home.run(&["store", "compress"])
+            .ok()
+            .notes("Nothing to compress");
+        compress(&["--dry-run"])
+            .says(&short(&id))
+            .notes("1 session would be compressed");
+        let planned = compress(&["--dry-run", "--json"]).json();
+        assert_eq!(
+            (&planned["sessions"], &planned["ids"]),
+            (&json!(1), &json!([id]))
+        );
+        assert_eq!(
+            home.run(&["store", "info", "--json"]).ok().json()["format"],
+            1
+        );
+        let done = compress(&["--json"]).json();
+        assert_eq!(
+            keys(&done),
+            ["after", "before", "dry_run", "sessions", "skipped"]
+        );
+        assert_eq!(done["sessions"], 1);
+        assert!(done["after"].as_u64().unwrap() * 10 < done["before"].as_u64().unwrap());
+        assert_eq!(
+            home.run(&["store", "info", "--json"]).ok().json()["format"],
+            2
+        );
+        let du = home.run(&["store", "du", "--json"]).ok().json();
+        let own = |id: &str| {
+            let sessions = du["sessions"].as_array().unwrap().iter();
+            let mut it = sessions.filter(|it| it["id"] == id);
+            it.next().unwrap()["own"].clone()
+        };
+        assert_eq!(own(&id), done["after"]);
+        let after = (
+            raw(home),
+            home.all(),
+            home.run(&["export", &id]).ok().stdout,
+        );
+        assert_eq!(after, before);
+        home.run(&["search", "tomato"]).ok().notes("2 hits");
+        home.run(&["doctor"]).ok();
+        compress(&[]).notes("Nothing to compress");
+        let copy = Home::with(Backend::Files);
+        let urls = [home.store_url(), copy.store_url()];
+        home.run(&["store", "copy", &urls[0], &urls[1]]).ok();
+        assert_eq!(raw(&copy), before.0);
+        home.run(&["fork", &format!("{id}:2"), "--name", "child"])
+            .ok();
+        assert_eq!(home.said("child").len(), 1);
+        // Going on makes it plain.
+        home.say_in(&id, "echo on");
+        assert_eq!(home.said(&id).len(), 4);
+        let again = compress(&[]);
+        again.notes("Compressed 1 session");
+        home.run(&["doctor"]).ok();
     });
 }

@@ -63,13 +63,21 @@ const SCENARIOS: &[Scenario] = &[
 
 /// What must be found after the power cut.
 #[derive(Default)]
-struct Promise {
+pub struct Promise {
     acks: Vec<Ack>,
     forks: Vec<String>,
     renamed: bool,
 }
 
 impl Promise {
+    /// Promises these messages.
+    pub fn of_messages(acks: Vec<Ack>) -> Promise {
+        Promise {
+            acks,
+            ..Promise::default()
+        }
+    }
+
     /// Derives the guarantees from the program's output so far.
     fn of(before: &[Ack], said: &str, noted: &str, args: &[&str]) -> Promise {
         let mut promise = Promise {
@@ -89,7 +97,7 @@ impl Promise {
     }
 
     #[track_caller]
-    fn is_kept(&self, place: &Place, when: &str) {
+    pub fn is_kept(&self, place: &Place, when: &str) {
         place.assert_has(&self.acks, when);
         for fork in &self.forks {
             let shown = place
@@ -106,7 +114,13 @@ impl Promise {
 }
 
 /// Simulates a power cut and checks what is left, in a fresh folder.
-fn cut(place: &Place, disk: &Disk, promise: &Promise, when: &str, luck: Option<&mut Chance>) -> u8 {
+pub fn cut(
+    place: &Place,
+    disk: &Disk,
+    promise: &Promise,
+    when: &str,
+    luck: Option<&mut Chance>,
+) -> u8 {
     let fresh = tempfile::tempdir().unwrap();
     let home = fresh.path().join("home");
     let torn = luck.is_some();

@@ -337,6 +337,12 @@ impl Disk {
             .collect()
     }
 
+    /// Writes the state after a kill: everything that was written, synced or not.
+    pub fn after_kill(&self, into: &Path) {
+        let now: Vec<Content> = self.nodes.iter().map(|node| node.now.clone()).collect();
+        lay_down(&now, 0, into, &mut HashMap::new());
+    }
+
     /// Writes the state after a power cut: everything durable, and a random part of the rest.
     pub fn after_power_cut(&self, into: &Path, mut luck: Option<&mut Chance>) {
         let survived: Vec<Content> = self

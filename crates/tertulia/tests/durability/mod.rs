@@ -11,6 +11,7 @@
     reason = "a test says on standard error what it measured"
 )]
 
+mod compressed;
 mod crash;
 mod damage;
 mod disk;
