@@ -127,7 +127,7 @@ impl Head {
 
 /// An entry before it is appended: it has no sequence number and no hash yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unsealed {
+pub struct NewEntry {
     /// Id of the entry.
     pub id: EntryId,
     /// Time of the event.
@@ -204,20 +204,20 @@ fn is_zero(n: &u32) -> bool {
 impl Entry {
     /// Gives each of `new` its sequence number after `parent`, its hash and its line. All of them
     /// form one append.
-    pub fn seal(parent: &Head, new: Vec<Unsealed>) -> Result<Vec<Entry>, EntryError> {
+    pub fn chain(parent: &Head, new: Vec<NewEntry>) -> Result<Vec<Entry>, EntryError> {
         let mut head = *parent;
         let mut then = u32::try_from(new.len()).unwrap_or(u32::MAX);
-        let mut sealed = Vec::with_capacity(new.len());
-        for unsealed in new {
+        let mut chained = Vec::with_capacity(new.len());
+        for new_entry in new {
             then -= 1;
-            let entry = Self::seal_one(&head, then, unsealed)?;
+            let entry = Self::chain_one(&head, then, new_entry)?;
             head = entry.head();
-            sealed.push(entry);
+            chained.push(entry);
         }
-        Ok(sealed)
+        Ok(chained)
     }
 
-    fn seal_one(parent: &Head, then: u32, new: Unsealed) -> Result<Entry, EntryError> {
+    fn chain_one(parent: &Head, then: u32, new: NewEntry) -> Result<Entry, EntryError> {
         let seq = parent.seq.next();
         let mut line = serde_json::to_string(&Fields {
             v: VERSION,
@@ -303,20 +303,20 @@ impl Entry {
         }
     }
 
-    /// Returns the entry with another body, sealed after `parent`.
+    /// Returns the entry with another body, chained after `parent`.
     pub fn with_body(
         self,
         parent: &Head,
         body: Body,
         redacted: BTreeMap<String, u32>,
     ) -> Result<Entry, EntryError> {
-        let new = Unsealed {
+        let new = NewEntry {
             id: self.id,
             at: self.at,
             body,
             redacted,
         };
-        Self::seal_one(parent, self.then, new)
+        Self::chain_one(parent, self.then, new)
     }
 
     /// Returns the message if this entry is one.

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 pub use changes::Changes;
 
 use crate::entry::{
-    Body, Created, Entry, Head, Imported, Kind, Message, Role, SpeakerKind, Tasked, Thought,
-    Unsealed,
+    Body, Created, Entry, Head, Imported, Kind, Message, NewEntry, Role, SpeakerKind, Tasked,
+    Thought,
 };
 use crate::id::{EntryId, SessionId, derived};
 use crate::redact::redact;
@@ -143,7 +143,7 @@ impl Foreign {
     }
 
     /// Returns the first entry for the session `id`.
-    pub fn opening(&self, id: SessionId) -> Unsealed {
+    pub fn opening(&self, id: SessionId) -> NewEntry {
         let opening = Created {
             session: id,
             kind: self.kind,
@@ -154,11 +154,11 @@ impl Foreign {
             cwd: None,
         };
         let name = derived(&["opening", &id.to_string()]);
-        unsealed(EntryId::new(name), self.created_at, Body::Created(opening))
+        new_entry(EntryId::new(name), self.created_at, Body::Created(opening))
     }
 
     /// Returns the entry that records the origin, for the session `id`.
-    pub fn importing(&self, id: SessionId) -> Unsealed {
+    pub fn importing(&self, id: SessionId) -> NewEntry {
         let saved_at = self.source.saved_at.unwrap_or(self.created_at);
         let name = derived(&[
             "imported",
@@ -168,7 +168,7 @@ impl Foreign {
             &saved_at.to_string(),
         ]);
         let body = Body::Imported(self.source.clone());
-        unsealed(EntryId::new(name), self.created_at, body)
+        new_entry(EntryId::new(name), self.created_at, body)
     }
 
     /// Returns true if an existing session of the same id lacks the origin, or if the other program
@@ -190,36 +190,36 @@ impl Foreign {
     }
 
     /// Returns the entries of one message.
-    pub fn saying(&self, said: &Said) -> Vec<Unsealed> {
-        let message = unsealed(said.id, said.at, Body::Message(said.message.clone()));
+    pub fn saying(&self, said: &Said) -> Vec<NewEntry> {
+        let message = new_entry(said.id, said.at, Body::Message(said.message.clone()));
         let thought = said.thought.as_ref().map(|text| {
             let name = derived(&["thought", &said.id.to_string()]);
             let thread = said.message.thread.clone().unwrap_or_default();
             let text = text.clone();
             let body = Body::Thought(Thought { thread, text });
-            unsealed(EntryId::new(name), said.at, body)
+            new_entry(EntryId::new(name), said.at, body)
         });
         std::iter::once(message).chain(thought).collect()
     }
 
     /// Returns the entry that sets the team's task, after all messages.
-    pub fn tasking(&self, id: SessionId, task: String) -> Unsealed {
+    pub fn tasking(&self, id: SessionId, task: String) -> NewEntry {
         let said = self.said.len().to_string();
         let name = derived(&["task", &id.to_string(), &said, &task]);
         let last = self.said.iter().map(|said| said.at).max();
         let at = last.unwrap_or(self.created_at);
         let body = Body::Tasked(Tasked { task });
-        unsealed(EntryId::new(name), at, body)
+        new_entry(EntryId::new(name), at, body)
     }
 
     /// Returns the further entries at the end, after all messages.
-    pub fn closings(&self, id: SessionId) -> Vec<Unsealed> {
+    pub fn closings(&self, id: SessionId) -> Vec<NewEntry> {
         let said = self.said.len().to_string();
         let last = self.said.iter().map(|said| said.at).max();
         let at = last.unwrap_or(self.created_at);
         let closing = self.closing.iter().enumerate().map(|(place, body)| {
             let name = derived(&["closing", &id.to_string(), &said, &place.to_string()]);
-            unsealed(EntryId::new(name), at, body.clone())
+            new_entry(EntryId::new(name), at, body.clone())
         });
         closing.collect()
     }
@@ -334,8 +334,8 @@ pub fn has_words(message: &Message) -> bool {
     !tool && !only_calls
 }
 
-fn unsealed(id: EntryId, at: Timestamp, body: Body) -> Unsealed {
-    Unsealed {
+fn new_entry(id: EntryId, at: Timestamp, body: Body) -> NewEntry {
+    NewEntry {
         id,
         at,
         body,

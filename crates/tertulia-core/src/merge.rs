@@ -15,7 +15,7 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::entry::{Body, Budgeted, Entry, Kind, Seated, Tagged, Unsealed};
+use crate::entry::{Body, Budgeted, Entry, Kind, NewEntry, Seated, Tagged};
 use crate::id::{EntryId, derived};
 use crate::pair::Budget;
 use crate::session::SessionMeta;
@@ -46,7 +46,7 @@ pub struct Side<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct MergedEntries {
     /// Copies of both sessions' entries.
-    pub copies: Vec<Unsealed>,
+    pub copies: Vec<NewEntry>,
     /// Entries at the end that set the state of the new session.
     pub closing: Vec<Body>,
     /// Number of messages among the copies.
@@ -151,7 +151,7 @@ pub fn merged(
 }
 
 /// Returns a copy of an entry, with the identity of its usage.
-fn copy(entry: &Entry, used: &mut HashSet<EntryId>) -> Unsealed {
+fn copy(entry: &Entry, used: &mut HashSet<EntryId>) -> NewEntry {
     let mut body = entry.body.clone();
     if let Body::Message(message) = &mut body
         && message.usage.is_some()
@@ -164,7 +164,7 @@ fn copy(entry: &Entry, used: &mut HashSet<EntryId>) -> Unsealed {
     while !used.insert(id) {
         id = EntryId::new(derived(&["merge", &id.to_string()]));
     }
-    Unsealed {
+    NewEntry {
         id,
         at: entry.at,
         body,

@@ -38,7 +38,7 @@ pub struct LogWriter {
     log: LogState,
     lock: Option<SessionLock>,
     unsaved: Vec<Body>,
-    /// Sealed first entries of a session whose creation failed. A retry uses the same entries, so
+    /// First entries, chained, of a session whose creation failed. A retry uses the same entries, so
     /// that a store that has some of them recognises them.
     begun: Vec<Entry>,
     /// Whether the last write failed because another process holds the store.
@@ -191,7 +191,7 @@ impl LogWriter {
             }
             Err(error) => {
                 self.unsaved = held;
-                // One more than held, because the first sealed entry is the opening.
+                // One more than held, because the first chained entry is the opening.
                 match self.unsaved.len() {
                     0 => self.begun.clear(),
                     held => self.begun.truncate(held + 1),
@@ -209,14 +209,14 @@ impl LogWriter {
                     self.lock = self.sessions.store().claim(start.id).await.ok().flatten();
                 }
                 self.begin_log(&start, bodies)?;
-                let meta = self.sessions.create_sealed(start.id, &self.begun).await?;
+                let meta = self.sessions.create_chained(start.id, &self.begun).await?;
                 self.log = LogState::Open(Box::new(meta));
                 return Ok((std::mem::take(&mut self.begun), None));
             }
             LogState::Open(meta) => meta,
         };
         let (id, head, size) = (meta.id, meta.head, meta.bytes);
-        let entries = self.sessions.seal(&head, bodies.clone())?;
+        let entries = self.sessions.chain(&head, bodies.clone())?;
         check_size(size, &entries)?;
         match self.sessions.store().append(id, head, &entries).await {
             Ok(_) => {
@@ -234,7 +234,7 @@ impl LogWriter {
         }
     }
 
-    /// Seals the first entries of the session, and keeps those that were sealed before.
+    /// Chains the first entries of the session, and keeps those that were chained before.
     fn begin_log(&mut self, start: &Start, bodies: Vec<Body>) -> StoreResult<()> {
         let (head, bodies) = match self.begun.last() {
             Some(last) => (last.head(), bodies[self.begun.len() - 1..].to_vec()),
@@ -243,7 +243,7 @@ impl LogWriter {
                 (Head::START, opening.chain(bodies).collect())
             }
         };
-        let entries = self.sessions.seal(&head, bodies)?;
+        let entries = self.sessions.chain(&head, bodies)?;
         let size = self.begun.iter().map(|entry| entry.line().len() as u64 + 1);
         check_size(size.sum(), &entries)?;
         self.begun.extend(entries);
@@ -375,7 +375,7 @@ impl LogWriter {
                     let rest = self.unsaved.get(self.begun.len() - 1..);
                     let rest = self
                         .sessions
-                        .seal(&last.head(), rest.unwrap_or_default().to_vec())?;
+                        .chain(&last.head(), rest.unwrap_or_default().to_vec())?;
                     lines.extend(rest.iter().map(|entry| entry.line().to_owned()));
                     return Ok(lines);
                 }
@@ -402,7 +402,7 @@ impl LogWriter {
         bodies.extend(self.unsaved.iter().cloned());
         lines.extend(
             self.sessions
-                .seal(&head, bodies)?
+                .chain(&head, bodies)?
                 .iter()
                 .map(|entry| entry.line().to_owned()),
         );

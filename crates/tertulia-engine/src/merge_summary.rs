@@ -102,19 +102,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     use jiff::Timestamp;
-    use tertulia_core::entry::{Body, Head, Unsealed};
+    use tertulia_core::entry::{Body, Head, NewEntry};
     use tertulia_core::id::{EntryId, derived};
 
     use super::*;
 
     fn side(texts: &[&str]) -> Vec<Entry> {
-        let new = texts.iter().map(|text| Unsealed {
+        let new = texts.iter().map(|text| NewEntry {
             id: EntryId::new(derived(&[text])),
             at: Timestamp::UNIX_EPOCH,
             body: Body::Message(plain(&human(), Role::User, (*text).to_owned())),
             redacted: BTreeMap::new(),
         });
-        Entry::seal(&Head::START, new.collect()).unwrap()
+        Entry::chain(&Head::START, new.collect()).unwrap()
     }
 
     #[test]

@@ -227,7 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use tertulia_core::entry::{Head, Speaker, SpeakerKind, ToolCall, Unsealed, plain};
+    use tertulia_core::entry::{Head, NewEntry, Speaker, SpeakerKind, ToolCall, plain};
     use tertulia_core::id::EntryId;
 
     #[test]
@@ -269,13 +269,13 @@ mod tests {
             withdrawn: true,
         };
         for body in [Body::Message(message), Body::Failed(failed)] {
-            let new = Unsealed {
+            let new = NewEntry {
                 id: EntryId::new(uuid::Uuid::nil()),
                 at: jiff::Timestamp::UNIX_EPOCH,
                 body,
                 redacted: std::collections::BTreeMap::new(),
             };
-            let entry = Entry::seal(&Head::START, vec![new]).unwrap().remove(0);
+            let entry = Entry::chain(&Head::START, vec![new]).unwrap().remove(0);
             let text = section(&entry);
             let headings = text.lines().filter(|line| line.starts_with("## ")).count();
             assert!(headings <= 1 && !text.contains("\n## You"), "{text}");

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult, check_whole};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl::Imported;
 use tertulia_core::query::Lookup;
@@ -141,12 +141,12 @@ impl Sessions {
             .map_or((self.clock().entry_id(), self.clock().now()), |entry| {
                 (entry.id, entry.at)
             });
-        let mut new = vec![unsealed(entry_id, when, Body::Forked(opening))];
-        new.extend(rest.iter().map(|entry| Unsealed {
+        let mut new = vec![new_entry(entry_id, when, Body::Forked(opening))];
+        new.extend(rest.iter().map(|entry| NewEntry {
             redacted: entry.redacted.clone(),
-            ..unsealed(entry.id, entry.at, entry.body.clone())
+            ..new_entry(entry.id, entry.at, entry.body.clone())
         }));
-        let entries = Entry::seal(&head, new)
+        let entries = Entry::chain(&head, new)
             .map_err(|error| StoreError::failed("cannot take in a log", error))?;
         if doing == Doing::Write {
             store
@@ -165,8 +165,8 @@ impl Sessions {
     }
 }
 
-fn unsealed(id: tertulia_core::id::EntryId, at: jiff::Timestamp, body: Body) -> Unsealed {
-    Unsealed {
+fn new_entry(id: tertulia_core::id::EntryId, at: jiff::Timestamp, body: Body) -> NewEntry {
+    NewEntry {
         id,
         at,
         body,

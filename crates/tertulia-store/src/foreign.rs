@@ -11,7 +11,7 @@ use recorded::Trail;
 
 use super::adopt::{append, chunks};
 use super::{Adopted, NewSession, Sessions, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::foreign::{Foreign, Identity, Meeting};
 use tertulia_core::id::{EntryId, SessionId, derived};
 use tertulia_core::query::Lookup;
@@ -164,14 +164,14 @@ impl Intake<'_> {
     }
 
     /// Returns the entries of each message.
-    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Vec<Unsealed>>> {
-        let keep = |new: Unsealed| self.sessions.kept(new.id, new.at, new.body);
+    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Vec<NewEntry>>> {
+        let keep = |new: NewEntry| self.sessions.kept(new.id, new.at, new.body);
         let said = talk.said.iter();
         said.map(|said| talk.saying(said).into_iter().map(keep).collect())
             .collect()
     }
 
-    fn importing(&self, talk: &Foreign, id: SessionId) -> StoreResult<Unsealed> {
+    fn importing(&self, talk: &Foreign, id: SessionId) -> StoreResult<NewEntry> {
         let new = talk.importing(id);
         self.sessions.kept(new.id, new.at, new.body)
     }
@@ -181,7 +181,7 @@ impl Intake<'_> {
         talk: &Foreign,
         id: SessionId,
         task: Option<String>,
-    ) -> StoreResult<Option<Unsealed>> {
+    ) -> StoreResult<Option<NewEntry>> {
         task.map(|task| {
             let new = talk.tasking(id, task);
             self.sessions.kept(new.id, new.at, new.body)
@@ -189,7 +189,7 @@ impl Intake<'_> {
         .transpose()
     }
 
-    fn closings(&self, talk: &Foreign, id: SessionId) -> StoreResult<Vec<Unsealed>> {
+    fn closings(&self, talk: &Foreign, id: SessionId) -> StoreResult<Vec<NewEntry>> {
         let closings = talk.closings(id).into_iter();
         closings
             .map(|new| self.sessions.kept(new.id, new.at, new.body))
@@ -201,7 +201,7 @@ impl Intake<'_> {
         &self,
         talk: &Foreign,
         id: SessionId,
-        said: &[Vec<Unsealed>],
+        said: &[Vec<NewEntry>],
     ) -> StoreResult<Vec<Entry>> {
         let opening = talk.opening(id);
         let opening = self.sessions.kept(opening.id, opening.at, opening.body)?;
@@ -209,14 +209,14 @@ impl Intake<'_> {
         new.extend(said.concat());
         new.extend(self.tasking(talk, id, talk.task.clone())?);
         new.extend(self.closings(talk, id)?);
-        seal_each(Head::START, new)
+        chain_each(Head::START, new)
     }
 
     async fn create(
         &mut self,
         talk: &Foreign,
         id: SessionId,
-        said: &[Vec<Unsealed>],
+        said: &[Vec<NewEntry>],
     ) -> StoreResult<Adopted> {
         let own = self.whole(talk, id, said)?;
         let entries = own.len();
@@ -229,7 +229,7 @@ impl Intake<'_> {
         talk: &Foreign,
         id: SessionId,
         parted: &Parted,
-        said: &[Vec<Unsealed>],
+        said: &[Vec<NewEntry>],
     ) -> StoreResult<Adopted> {
         let from = &parted.from;
         let opening = Forked {
@@ -243,7 +243,7 @@ impl Intake<'_> {
         };
         let own = said[parted.shared..].concat();
         let when = own.first().map_or(talk.created_at, |first| first.at);
-        let mut new = vec![Unsealed {
+        let mut new = vec![NewEntry {
             id: EntryId::new(derived(&["fork", &id.to_string()])),
             at: when,
             body: Body::Forked(opening),
@@ -256,15 +256,15 @@ impl Intake<'_> {
             seq: from.seq,
             hash: from.hash,
         };
-        let sealed = seal_each(head, new)?;
+        let chained = chain_each(head, new)?;
         let adopted = Adopted::Forked {
             id,
             from: from.id,
-            entries: sealed.len() - 1,
+            entries: chained.len() - 1,
         };
         let mut shared = self.log(from.id).await?.unwrap_or_default().entries;
         shared.retain(|entry| entry.seq <= from.seq);
-        self.begin(id, Some(from.clone()), shared, sealed).await?;
+        self.begin(id, Some(from.clone()), shared, chained).await?;
         Ok(adopted)
     }
 
@@ -291,9 +291,9 @@ impl Intake<'_> {
         append(store, id, head, &own[first.len()..]).await
     }
 
-    async fn go_on(&mut self, id: SessionId, log: Log, new: Vec<Unsealed>) -> StoreResult<Adopted> {
+    async fn go_on(&mut self, id: SessionId, log: Log, new: Vec<NewEntry>) -> StoreResult<Adopted> {
         let head = log.entries.last().map_or(Head::START, Entry::head);
-        let new = seal_each(head, new)?;
+        let new = chain_each(head, new)?;
         let entries = new.len();
         match self.doing {
             Doing::Preview => {
@@ -317,16 +317,16 @@ fn origin(id: SessionId, head: Head) -> Origin {
     }
 }
 
-/// Seals entries one by one: sealed as one append they would not count until the last is written,
+/// Chains entries one by one: chained as one append they would not count until the last is written,
 /// and a long conversation is written in several chunks. An interrupted import continues when it is
 /// repeated.
-fn seal_each(mut head: Head, new: Vec<Unsealed>) -> StoreResult<Vec<Entry>> {
-    let mut sealed = Vec::with_capacity(new.len());
+fn chain_each(mut head: Head, new: Vec<NewEntry>) -> StoreResult<Vec<Entry>> {
+    let mut chained = Vec::with_capacity(new.len());
     for new in new {
-        let entries = Entry::seal(&head, vec![new])
+        let entries = Entry::chain(&head, vec![new])
             .map_err(|error| StoreError::failed("cannot import a session", error))?;
         head = entries.last().map_or(head, Entry::head);
-        sealed.extend(entries);
+        chained.extend(entries);
     }
-    Ok(sealed)
+    Ok(chained)
 }

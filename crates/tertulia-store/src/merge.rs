@@ -160,7 +160,7 @@ impl Sessions {
             ours: merge.ours.clone(),
             theirs: merge.theirs.clone(),
         });
-        let mut new = vec![self.unsealed(opening)?, self.unsealed(joins)?];
+        let mut new = vec![self.new_entry(opening)?, self.new_entry(joins)?];
         for copy in entries.copies {
             let mut kept = self.kept(copy.id, copy.at, copy.body)?;
             for (kind, count) in copy.redacted {
@@ -169,9 +169,9 @@ impl Sessions {
             new.push(kept);
         }
         for body in entries.closing {
-            new.push(self.unsealed(body)?);
+            new.push(self.new_entry(body)?);
         }
-        let entries = Entry::seal(&head, new)
+        let entries = Entry::chain(&head, new)
             .map_err(|error| StoreError::failed("cannot write an entry", error))?;
         let own: u64 = entries
             .iter()

@@ -1,5 +1,5 @@
 //! Repairs a damaged log: readable entries keep their sequence numbers, placeholders replace
-//! unreadable ones, and the hash chain is sealed again.
+//! unreadable ones, and the hash chain is made anew.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use tertulia_core::entry::{
-    Body, Created, Entry, EntryError, Forked, Head, Lost, Origin, Repaired, Unsealed, line_follows,
+    Body, Created, Entry, EntryError, Forked, Head, Lost, NewEntry, Origin, Repaired, line_follows,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::Line;
@@ -143,16 +143,16 @@ fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
         }
         _ => return entry,
     };
-    let new = Unsealed {
+    let new = NewEntry {
         id: entry.id,
         at: entry.at,
         body,
         redacted: entry.redacted.clone(),
     };
-    let sealed = Entry::seal(parent, vec![new])
+    let chained = Entry::chain(parent, vec![new])
         .ok()
-        .and_then(|mut sealed| sealed.pop());
-    sealed.unwrap_or(entry)
+        .and_then(|mut chained| chained.pop());
+    chained.unwrap_or(entry)
 }
 
 /// Decodes an entry, also if a stray byte replaces its line feed.
@@ -176,13 +176,13 @@ fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
                 hash: parent.hash,
                 ..forked.from
             };
-            let new = Unsealed {
+            let new = NewEntry {
                 id: entry.id,
                 at: entry.at,
                 body: Body::Forked(forked),
                 redacted: entry.redacted,
             };
-            Entry::seal(parent, vec![new]).ok()?.pop()
+            Entry::chain(parent, vec![new]).ok()?.pop()
         }
         _ => Some(entry.continuing(parent)),
     }
@@ -191,13 +191,13 @@ fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
 fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) -> Option<Entry> {
     // The same repair of the same log gives the same entry everywhere.
     let name = format!("{session}:{}:{}", parent.seq.next(), body.kind());
-    let new = Unsealed {
+    let new = NewEntry {
         id: EntryId::new(derived_id(&name)),
         at,
         body,
         redacted: BTreeMap::new(),
     };
-    Entry::seal(parent, vec![new]).ok()?.pop()
+    Entry::chain(parent, vec![new]).ok()?.pop()
 }
 
 /// Derives an id from a name: the same name gives the same id everywhere.

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, Origin, Relation, Role,
-    SpeakerKind, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Origin, Relation,
+    Role, SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Reference, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, Row};
@@ -115,22 +115,22 @@ impl Sessions {
         &self.clock
     }
 
-    /// Turns bodies into sealed entries: adds ids and times, rejects invalid messages, replaces
+    /// Turns bodies into chained entries: adds ids and times, rejects invalid messages, replaces
     /// secrets.
-    pub fn seal(&self, head: &Head, bodies: Vec<Body>) -> StoreResult<Vec<Entry>> {
+    pub fn chain(&self, head: &Head, bodies: Vec<Body>) -> StoreResult<Vec<Entry>> {
         let new = bodies
             .into_iter()
-            .map(|body| self.unsealed(body))
+            .map(|body| self.new_entry(body))
             .collect::<StoreResult<Vec<_>>>()?;
-        Entry::seal(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
+        Entry::chain(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
     }
 
-    pub(super) fn unsealed(&self, body: Body) -> StoreResult<Unsealed> {
+    pub(super) fn new_entry(&self, body: Body) -> StoreResult<NewEntry> {
         self.kept(self.clock.entry_id(), self.clock.now(), body)
     }
 
     /// Prepares a body for writing: checks its size and replaces secrets.
-    pub(super) fn kept(&self, id: EntryId, at: Timestamp, mut body: Body) -> StoreResult<Unsealed> {
+    pub(super) fn kept(&self, id: EntryId, at: Timestamp, mut body: Body) -> StoreResult<NewEntry> {
         // Checked before redaction, which may lengthen the text: that is no reason to reject it.
         if let Body::Message(message) = &body {
             check_message(&message.content)?;
@@ -147,7 +147,7 @@ impl Sessions {
                 }
             });
         }
-        Ok(Unsealed {
+        Ok(NewEntry {
             id,
             at,
             body,
@@ -161,16 +161,16 @@ impl Sessions {
         start: &Start,
         bodies: Vec<Body>,
     ) -> StoreResult<(SessionMeta, Vec<Entry>)> {
-        let entries = self.seal(
+        let entries = self.chain(
             &Head::START,
             std::iter::once(start.opening()).chain(bodies).collect(),
         )?;
-        let meta = self.create_sealed(start.id, &entries).await?;
+        let meta = self.create_chained(start.id, &entries).await?;
         Ok((meta, entries))
     }
 
-    /// Creates a session with entries that are already sealed. Durable on return.
-    pub async fn create_sealed(
+    /// Creates a session with entries that are already chained. Durable on return.
+    pub async fn create_chained(
         &self,
         id: SessionId,
         entries: &[Entry],
@@ -191,7 +191,7 @@ impl Sessions {
         head: Head,
         bodies: Vec<Body>,
     ) -> StoreResult<Vec<Entry>> {
-        let entries = self.seal(&head, bodies)?;
+        let entries = self.chain(&head, bodies)?;
         self.store.append(id, head, &entries).await?;
         Ok(entries)
     }
@@ -226,15 +226,15 @@ impl Sessions {
             interrupted: true,
             outcome: None,
         };
-        let new = Unsealed {
+        let new = NewEntry {
             id: draft.id,
             at: draft.at,
             body: Body::Message(message),
             redacted: BTreeMap::new(),
         };
-        let sealed = Entry::seal(&meta.head, vec![new])
+        let chained = Entry::chain(&meta.head, vec![new])
             .map_err(|error| StoreError::failed("cannot read a draft", error))?;
-        Ok(sealed.into_iter().next())
+        Ok(chained.into_iter().next())
     }
 
     /// Appends the unfinished answer as an interrupted message. Returns `None` if there is none, or
@@ -279,7 +279,7 @@ impl Sessions {
             project_ids: Vec::new(),
             cwd: None,
         });
-        let entries = self.seal(&head, std::iter::once(opening).chain(bodies).collect())?;
+        let entries = self.chain(&head, std::iter::once(opening).chain(bodies).collect())?;
         let new = NewSession {
             id: fork.id,
             base: Some(from),

@@ -5,7 +5,7 @@
 //! | [`clock`] | deterministic time and ids |
 //! | [`scratch`] | temporary directory |
 //! | [`place`] | location of a store, to open it several times like several processes |
-//! | [`logs`] | bodies, sealed entries, and a writer that records the expected log |
+//! | [`logs`] | bodies, chained entries, and a writer that records the expected log |
 //! | [`ask`] | blocking queries on a store |
 //! | [`conformance`] | behaviour of every backend, one test per guarantee |
 //! | [`model`] | random operations on a backend and on a model of plain vectors |

@@ -1,12 +1,12 @@
-//! Bodies, sealed entries, and a writer that records the expected log.
+//! Bodies, chained entries, and a writer that records the expected log.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
-    Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, Origin, Relation, Renamed,
-    Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
+    Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, NewEntry, Origin,
+    Relation, Renamed, Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Usage,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::SessionMeta;
@@ -211,7 +211,7 @@ impl Writer {
         edit(&mut opening);
         let mut bodies = vec![Body::Created(opening)];
         bodies.extend(more);
-        let entries = self.seal(bodies);
+        let entries = self.chain(bodies);
         let head = now(store.create(&NewSession {
             id: self.id,
             base: None,
@@ -227,24 +227,24 @@ impl Writer {
         self.log.last().map_or(Head::START, Entry::head)
     }
 
-    /// Seals bodies after the current head.
-    pub fn seal(&self, bodies: Vec<Body>) -> Vec<Entry> {
-        let unsealed = bodies.into_iter().map(|body| Unsealed {
+    /// Chains bodies after the current head.
+    pub fn chain(&self, bodies: Vec<Body>) -> Vec<Entry> {
+        let new_entry = bodies.into_iter().map(|body| NewEntry {
             id: self.clock.entry_id(),
             at: self.clock.now(),
             body,
             redacted: BTreeMap::new(),
         });
-        Entry::seal(&self.head(), unsealed.collect()).unwrap()
+        Entry::chain(&self.head(), new_entry.collect()).unwrap()
     }
 
     /// Appends bodies in one append, or returns the error.
     pub fn try_append(&mut self, store: &dyn Store, bodies: Vec<Body>) -> StoreResult<Head> {
-        self.append_sealed(store, self.seal(bodies))
+        self.append_chained(store, self.chain(bodies))
     }
 
-    /// Appends sealed entries, or returns the error.
-    pub fn append_sealed(&mut self, store: &dyn Store, entries: Vec<Entry>) -> StoreResult<Head> {
+    /// Appends chained entries, or returns the error.
+    pub fn append_chained(&mut self, store: &dyn Store, entries: Vec<Entry>) -> StoreResult<Head> {
         let head = now(store.append(self.id, self.head(), &entries))?;
         self.log.extend(entries);
         assert_eq!(head, self.head(), "append gives the end of the log");
@@ -315,7 +315,7 @@ impl Writer {
         edit(&mut opening);
         let mut bodies = vec![Body::Forked(opening)];
         bodies.extend(more);
-        let entries = fork.seal(bodies);
+        let entries = fork.chain(bodies);
         let head = now(store.create(&NewSession {
             id: fork.id,
             base: Some(from),

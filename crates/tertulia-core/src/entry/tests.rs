@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::*;
 use crate::pair::Budget;
 
-fn unsealed(body: Body) -> Unsealed {
-    Unsealed {
+fn new_entry(body: Body) -> NewEntry {
+    NewEntry {
         id: EntryId::new(Uuid::from_u128(7)),
         at: "2026-11-15T20:46:27.5Z".parse().unwrap(),
         body,
@@ -33,8 +33,8 @@ fn said(content: &str) -> Body {
     })
 }
 
-fn seal(body: Body) -> Entry {
-    Entry::seal(&Head::START, vec![unsealed(body)])
+fn chain(body: Body) -> Entry {
+    Entry::chain(&Head::START, vec![new_entry(body)])
         .unwrap()
         .remove(0)
 }
@@ -42,7 +42,7 @@ fn seal(body: Body) -> Entry {
 /// Existing stores depend on this format: the serialised line must never change.
 #[test]
 fn the_line_is_written_one_way() {
-    let entry = seal(said("hello\n\"you\""));
+    let entry = chain(said("hello\n\"you\""));
     assert_eq!(
         entry.line(),
         concat!(
@@ -57,8 +57,11 @@ fn the_line_is_written_one_way() {
 
 #[test]
 fn an_append_of_several_says_how_many_follow() {
-    let entries =
-        Entry::seal(&Head::START, vec![unsealed(said("a")), unsealed(said("b"))]).unwrap();
+    let entries = Entry::chain(
+        &Head::START,
+        vec![new_entry(said("a")), new_entry(said("b"))],
+    )
+    .unwrap();
     assert_eq!(
         entries.iter().map(|entry| entry.then).collect::<Vec<_>>(),
         [1, 0]
@@ -70,7 +73,7 @@ fn an_append_of_several_says_how_many_follow() {
 
 #[test]
 fn a_later_version_is_told_from_damage() {
-    let line = seal(said("x")).line().replacen("\"v\":1", "\"v\":2", 1);
+    let line = chain(said("x")).line().replacen("\"v\":1", "\"v\":2", 1);
     assert!(matches!(
         Entry::decode(line.as_bytes()),
         Err(EntryError::Newer { found: 2 })
@@ -96,7 +99,7 @@ fn a_later_version_is_told_from_damage() {
 
 #[test]
 fn an_unknown_type_and_unknown_fields_survive() {
-    let known = seal(said("x"));
+    let known = chain(said("x"));
     let content = known.line()[..known.line().len() - HASH_TAIL].replacen(
         "\"type\":\"message\"",
         "\"type\":\"gesture\",\"new\":[1]",
@@ -220,7 +223,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 proptest! {
     #[test]
     fn lines_round_trip(body in bodies()) {
-        let entry = seal(body);
+        let entry = chain(body);
         prop_assert!(!entry.line().contains('\n'));
         let read = Entry::decode(entry.line().as_bytes()).unwrap();
         prop_assert_eq!(&read, &entry);
@@ -229,7 +232,7 @@ proptest! {
 
     #[test]
     fn every_changed_byte_is_found(body in bodies(), at: prop::sample::Index, bit in 0u8..8) {
-        let entry = seal(body);
+        let entry = chain(body);
         let mut bytes = entry.line().as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
@@ -305,7 +308,7 @@ fn no_text_escapes_redaction() {
     });
     for mut body in [call, tagged] {
         body.for_each_text(&mut |text| *text = text.replace("SECRET", "gone"));
-        let line = seal(body).line().to_owned();
+        let line = chain(body).line().to_owned();
         assert!(line.contains("gone") && !line.contains("SECRET"), "{line}");
     }
 }

@@ -53,11 +53,11 @@ fn log(talk: &Foreign) -> Log {
     new.extend(
         talk.said
             .iter()
-            .map(|said| unsealed(said.id, said.at, Body::Message(said.message.clone()))),
+            .map(|said| new_entry(said.id, said.at, Body::Message(said.message.clone()))),
     );
     new.extend(talk.task.clone().map(|task| talk.tasking(talk.id, task)));
     Log {
-        entries: Entry::seal(&Head::START, new).unwrap(),
+        entries: Entry::chain(&Head::START, new).unwrap(),
         damage: Vec::new(),
     }
 }
@@ -101,8 +101,8 @@ fn tools_and_tidying_between_the_words_do_not_part_them() {
     });
     let head = log.entries.last().unwrap().head();
     let at = Timestamp::from_second(99).unwrap();
-    let new = vec![unsealed(entry_id(51), at, trashed)];
-    log.entries.extend(Entry::seal(&head, new).unwrap());
+    let new = vec![new_entry(entry_id(51), at, trashed)];
+    log.entries.extend(Entry::chain(&head, new).unwrap());
 
     let mut told = talk(&["a", "tool", "b", "c"], None);
     told.said.remove(1);

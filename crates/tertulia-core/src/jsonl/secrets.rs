@@ -102,7 +102,7 @@ fn add(counts: &mut SecretCounts, more: &SecretCounts) {
 mod tests {
     use super::super::read;
     use super::*;
-    use crate::entry::{Entry, Forked, Hash, Origin, Relation, Unsealed};
+    use crate::entry::{Entry, Forked, Hash, NewEntry, Origin, Relation};
     use crate::id::{EntryId, SessionId};
 
     fn log(words: &[&str]) -> Vec<u8> {
@@ -123,13 +123,13 @@ mod tests {
                 operation: EntryId::new(uuid::Uuid::from_u128(9)),
             })
         }));
-        let new = bodies.enumerate().map(|(n, body)| Unsealed {
+        let new = bodies.enumerate().map(|(n, body)| NewEntry {
             id: EntryId::new(uuid::Uuid::from_u128(n as u128 + 1)),
             at,
             body,
             redacted: BTreeMap::new(),
         });
-        let entries = Entry::seal(&Head::START, new.collect()).unwrap();
+        let entries = Entry::chain(&Head::START, new.collect()).unwrap();
         let lines: Vec<&str> = entries.iter().map(Entry::line).collect();
         lines.join("\n").into_bytes()
     }
@@ -174,7 +174,7 @@ mod tests {
             seq: shared.seq,
             hash: shared.hash,
         };
-        let forked = Unsealed {
+        let forked = NewEntry {
             id: EntryId::new(uuid::Uuid::nil()),
             at: "2026-01-01T00:00:00Z".parse().unwrap(),
             body: Body::Forked(Forked {
@@ -191,7 +191,7 @@ mod tests {
             }),
             redacted: BTreeMap::new(),
         };
-        let entries = Entry::seal(&shared, vec![forked]).unwrap();
+        let entries = Entry::chain(&shared, vec![forked]).unwrap();
         let mut imported = Imported {
             id: session(2),
             fork: Some(from),

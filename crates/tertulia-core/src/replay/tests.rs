@@ -8,10 +8,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::entry::{Compacted, Failed, Head, Unsealed, human};
+use crate::entry::{Compacted, Failed, Head, NewEntry, human};
 use crate::id::{EntryId, Seq};
 
-fn sealed(bodies: Vec<Body>) -> Vec<Entry> {
+fn chained(bodies: Vec<Body>) -> Vec<Entry> {
     let new = bodies.into_iter().enumerate().map(|(number, body)| {
         let redacted = match &body {
             Body::Message(message) if message.content.contains("[redacted:") => {
@@ -19,18 +19,18 @@ fn sealed(bodies: Vec<Body>) -> Vec<Entry> {
             }
             _ => BTreeMap::new(),
         };
-        Unsealed {
+        NewEntry {
             id: EntryId::new(Uuid::from_u128(number as u128 + 1)),
             at: Timestamp::UNIX_EPOCH,
             body,
             redacted,
         }
     });
-    Entry::seal(&Head::START, new.collect()).unwrap()
+    Entry::chain(&Head::START, new.collect()).unwrap()
 }
 
 fn recording(bodies: Vec<Body>) -> Recording {
-    Recording::of(&sealed(bodies))
+    Recording::of(&chained(bodies))
 }
 
 fn prompt(text: &str) -> Body {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::entry::{
-    Created, Forked, Origin, Renamed, Role, Speaker, Tagged, Touched, Undone, Unsealed,
+    Created, Forked, NewEntry, Origin, Renamed, Role, Speaker, Tagged, Touched, Undone,
 };
 
 fn id(n: u128) -> SessionId {
@@ -17,19 +17,19 @@ fn operation(n: u128) -> EntryId {
     EntryId::new(Uuid::from_u128(n))
 }
 
-fn sealed(bodies: Vec<Body>) -> Vec<Entry> {
+fn chained(bodies: Vec<Body>) -> Vec<Entry> {
     let mut head = Head::START;
     let mut second = 0;
     let mut entries = Vec::new();
     for body in bodies {
         second += 1;
-        let new = Unsealed {
+        let new = NewEntry {
             id: operation(1000 + second as u128),
             at: Timestamp::from_second(second).unwrap(),
             body,
             redacted: BTreeMap::new(),
         };
-        let entry = Entry::seal(&head, vec![new]).unwrap().remove(0);
+        let entry = Entry::chain(&head, vec![new]).unwrap().remove(0);
         head = entry.head();
         entries.push(entry);
     }
@@ -74,7 +74,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
 }
 
 fn fold(bodies: Vec<Body>) -> SessionMeta {
-    SessionMeta::of(id(1), &sealed(bodies))
+    SessionMeta::of(id(1), &chained(bodies))
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn only_the_newest_changes_are_kept_for_undo() {
 
 #[test]
 fn a_fork_is_a_session_of_its_own() {
-    let base = sealed(vec![created(), said(SpeakerKind::Human, "hello")]);
+    let base = chained(vec![created(), said(SpeakerKind::Human, "hello")]);
     let mut meta = SessionMeta::of(id(1), &base);
     let head = meta.head;
     let forked = Body::Forked(Forked {
@@ -249,13 +249,13 @@ fn a_fork_is_a_session_of_its_own() {
         project_ids: Vec::new(),
         cwd: None,
     });
-    let new = Unsealed {
+    let new = NewEntry {
         id: operation(5),
         at: Timestamp::from_second(50).unwrap(),
         body: forked,
         redacted: BTreeMap::new(),
     };
-    meta.apply(&Entry::seal(&head, vec![new]).unwrap()[0]);
+    meta.apply(&Entry::chain(&head, vec![new]).unwrap()[0]);
     assert_eq!(meta.id, id(2));
     assert_eq!(meta.title.as_deref(), Some("hello (fork)"));
     assert_eq!((meta.messages, meta.created_at.as_second()), (1, 50));
@@ -268,7 +268,7 @@ fn a_fork_is_a_session_of_its_own() {
 
 #[test]
 fn a_log_reports_what_is_missing_unreadable_or_altered() {
-    let entries = sealed(
+    let entries = chained(
         (0..6)
             .map(|n| said(SpeakerKind::Human, &format!("word{n}")))
             .collect(),

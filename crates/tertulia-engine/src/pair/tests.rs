@@ -9,8 +9,8 @@ use super::state::CORRECTIONS;
 use super::words::{narrator, speaker};
 use super::*;
 use tertulia_core::entry::{
-    Body, Budgeted, Compacted, Entry, Failed, Head, Message, Paired, Role, Speaker, Thought,
-    ToolCall, Unsealed,
+    Body, Budgeted, Compacted, Entry, Failed, Head, Message, NewEntry, Paired, Role, Speaker,
+    Thought, ToolCall,
 };
 use tertulia_core::entry::{human, plain};
 use tertulia_core::id::{EntryId, Seq};
@@ -24,13 +24,13 @@ struct Log {
 
 impl Log {
     fn write(&mut self, body: Body) {
-        let new = Unsealed {
+        let new = NewEntry {
             id: EntryId::new(uuid::Uuid::nil()),
             at: Timestamp::UNIX_EPOCH,
             body,
             redacted: std::collections::BTreeMap::new(),
         };
-        let entry = Entry::seal(&self.head, vec![new]).unwrap().remove(0);
+        let entry = Entry::chain(&self.head, vec![new]).unwrap().remove(0);
         self.head = entry.head();
         self.pair.apply(&entry);
         // The row of a session list holds the same state as a resumed session.

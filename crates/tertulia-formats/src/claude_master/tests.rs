@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use tertulia_core::entry::{Entry, Head, Unsealed};
+use tertulia_core::entry::{Entry, Head, NewEntry};
 use tertulia_core::id::EntryId;
 use tertulia_core::pair::{Next, Pair};
 
@@ -42,13 +42,13 @@ fn fold(kept: &Kept) -> Pair {
     let mut pair = Pair::default();
     let mut head = Head::START;
     for body in said.chain(talk.closing.iter().cloned()) {
-        let new = Unsealed {
+        let new = NewEntry {
             id: EntryId::new(uuid::Uuid::nil()),
             at: kept.created_at,
             body,
             redacted: std::collections::BTreeMap::new(),
         };
-        let entry = Entry::seal(&head, vec![new]).unwrap().remove(0);
+        let entry = Entry::chain(&head, vec![new]).unwrap().remove(0);
         head = entry.head();
         pair.apply(&entry);
     }

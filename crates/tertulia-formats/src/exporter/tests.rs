@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tertulia_core::entry::{
-    Body, Entry, Forked, Hash, Head, Kind, Message, Origin, Relation, ToolOutcome, Unsealed,
+    Body, Entry, Forked, Hash, Head, Kind, Message, NewEntry, Origin, Relation, ToolOutcome,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::jsonl;
@@ -370,7 +370,7 @@ fn a_redacted_fork_names_the_new_hash_of_its_origin() {
     let sample = sample::session(Kind::Chat, vec![Body::Message(user(&key()))]);
     let shared = sample.log.entries[1].head();
     let id = SessionId::new(Uuid::from_u128(77));
-    let forked = Unsealed {
+    let forked = NewEntry {
         id: EntryId::new(Uuid::from_u128(78)),
         at: jiff::Timestamp::UNIX_EPOCH,
         body: Body::Forked(Forked {
@@ -389,7 +389,7 @@ fn a_redacted_fork_names_the_new_hash_of_its_origin() {
         redacted: BTreeMap::new(),
     };
     let mut entries = sample.log.entries;
-    entries.extend(Entry::seal(&shared, vec![forked]).unwrap());
+    entries.extend(Entry::chain(&shared, vec![forked]).unwrap());
     let mut meta = SessionMeta::of(id, &entries);
     let mut log = Log {
         entries,

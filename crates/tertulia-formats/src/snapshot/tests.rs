@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use tertulia_core::entry::{Body, Created, Head, Kind, Tasked, ToolCall, Unsealed};
+use tertulia_core::entry::{Body, Created, Head, Kind, NewEntry, Tasked, ToolCall};
 use tertulia_core::id::{EntryId, SessionId};
 
 const CODE: &str = "Look:\n\n\tfn main() {\n{ \"a\": 1 }\n  }\n\n\"quoted\" … 日本 😀 ";
@@ -56,14 +56,14 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
         .chain(bodies)
         .chain(tasked)
         .zip(1_i64..)
-        .map(|(body, second)| Unsealed {
+        .map(|(body, second)| NewEntry {
             id: EntryId::new(Uuid::from_u128(second as u128)),
             at: Timestamp::from_second(second).unwrap(),
             body,
             redacted: BTreeMap::new(),
         })
         .collect();
-    let entries = Entry::seal(&Head::START, new).unwrap();
+    let entries = Entry::chain(&Head::START, new).unwrap();
     let summary = SessionMeta::of(session(), &entries);
     let log = Log {
         entries,

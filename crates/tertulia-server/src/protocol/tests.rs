@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::json;
 use tertulia_agents::approval::{Approval, Risk};
 use tertulia_agents::{FailureKind, Retry, Todo, TodoState};
-use tertulia_core::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+use tertulia_core::entry::{Body, Head, NewEntry, Role, SpeakerKind, ToolCall, Usage};
 use tertulia_engine::pair::{Budget, Progress};
 use tertulia_engine::team::events::{Missed, Next, Unresolved, Why};
 
@@ -52,13 +52,13 @@ fn message() -> Message {
 }
 
 fn entry() -> Entry {
-    let new = Unsealed {
+    let new = NewEntry {
         id: "01890000-0000-7000-8000-000000000002".parse().unwrap(),
         at: "2026-01-02T03:04:05Z".parse().unwrap(),
         body: Body::Message(message()),
         redacted: Default::default(),
     };
-    Entry::seal(&Head::START, vec![new]).unwrap().remove(0)
+    Entry::chain(&Head::START, vec![new]).unwrap().remove(0)
 }
 
 fn heard() -> Vec<AgentEvent> {

@@ -14,7 +14,7 @@ use super::names::{Key, LIVE, LogName, Walk};
 use super::purge::remove;
 use crate::salvage::{Known, all_lost, derived_id, in_words, salvage};
 use crate::{Progress, Report, StoreError, StoreResult, place};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::Line;
 
@@ -299,7 +299,7 @@ impl Family {
 
 fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Option<Entry> {
     let ms = i64::try_from(family.logs.get(&key)?.created_ms).ok()?;
-    let new = Unsealed {
+    let new = NewEntry {
         id: EntryId::new(derived_id(&format!("{}:opening", key.0))),
         at: Timestamp::from_millisecond(ms).ok()?,
         body: Body::Forked(Forked {
@@ -316,7 +316,7 @@ fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Opt
         }),
         redacted: BTreeMap::new(),
     };
-    Entry::seal(&parent, vec![new]).ok()?.pop()
+    Entry::chain(&parent, vec![new]).ok()?.pop()
 }
 
 fn as_they_were(lines: &[Line]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tertulia_core::entry::{Body, Entry, Head, Unsealed};
+use tertulia_core::entry::{Body, Entry, Head, NewEntry};
 use tertulia_core::id::{EntryId, SessionId};
 use tertulia_core::query::{Filter, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
@@ -25,14 +25,14 @@ pub(super) fn open(dir: &Path, patience: &Patience) -> FilesEngine {
     FilesEngine::open(&dir.to_owned(), &claims, patience).unwrap()
 }
 
-pub(super) fn sealed(head: &Head, bodies: Vec<Body>) -> Vec<Entry> {
-    let new = bodies.into_iter().map(|body| Unsealed {
+pub(super) fn chained(head: &Head, bodies: Vec<Body>) -> Vec<Entry> {
+    let new = bodies.into_iter().map(|body| NewEntry {
         id: EntryId::new(Uuid::now_v7()),
         at: Timestamp::now(),
         body,
         redacted: Default::default(),
     });
-    Entry::seal(head, new.collect()).unwrap()
+    Entry::chain(head, new.collect()).unwrap()
 }
 
 pub(super) fn create(engine: &mut FilesEngine, n: u128) -> Head {
@@ -40,13 +40,13 @@ pub(super) fn create(engine: &mut FilesEngine, n: u128) -> Head {
     let new = NewSession {
         id: id(n),
         base: None,
-        entries: sealed(&Head::START, vec![opening, human("hello")]),
+        entries: chained(&Head::START, vec![opening, human("hello")]),
     };
     engine.create(&new).unwrap()
 }
 
 pub(super) fn append(engine: &mut FilesEngine, n: u128, head: Head) -> Head {
-    let entries = sealed(&head, vec![human("more")]);
+    let entries = chained(&head, vec![human("more")]);
     engine.append(id(n), head, &entries).unwrap()
 }
 
@@ -62,7 +62,7 @@ fn a_creation_that_is_repeated_waits_for_the_log() {
     let new = NewSession {
         id: id(1),
         base: None,
-        entries: sealed(&Head::START, vec![opening, human("hello")]),
+        entries: chained(&Head::START, vec![opening, human("hello")]),
     };
     engine.create(&new).unwrap();
     let path = engine.live(id(1)).unwrap();

@@ -1,5 +1,5 @@
 //! Imports sessions whose messages are recognised by their ids. Neither the log nor the import is
-//! held in memory a second time: entries are sealed and written in chunks.
+//! held in memory a second time: entries are chained and written in chunks.
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Doing, Intake, Taken, origin};
 use crate::{Adopted, NewSession, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::foreign::{Beginning, Foreign};
 use tertulia_core::id::{EntryId, Seq, SessionId, derived};
 use tertulia_core::query::{Filter, Lookup, Page, Trash};
@@ -272,7 +272,7 @@ impl Intake<'_> {
     }
 }
 
-fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> Unsealed {
+fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> NewEntry {
     let opening = Forked {
         session: id,
         from: branch.from.clone(),
@@ -283,7 +283,7 @@ fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> Unsealed {
         cwd: talk.source.cwd.clone(),
     };
     let first = talk.said.get(branch.shared);
-    Unsealed {
+    NewEntry {
         id: EntryId::new(derived(&["fork", &id.to_string()])),
         at: first.map_or(talk.created_at, |said| said.at),
         body: Body::Forked(opening),
@@ -307,7 +307,7 @@ impl Written {
     }
 }
 
-/// Seals entries and writes them in chunks.
+/// Chains entries and writes them in chunks.
 struct Writer<'a, 'b> {
     intake: &'a mut Intake<'b>,
     id: SessionId,
@@ -316,8 +316,8 @@ struct Writer<'a, 'b> {
     is_new: bool,
     /// End of what was written.
     written: Head,
-    /// End of what was sealed.
-    sealed: Head,
+    /// End of what was chained.
+    chained: Head,
     chunk: Vec<Entry>,
     bytes: usize,
     trail: Trail,
@@ -332,7 +332,7 @@ impl<'a, 'b> Writer<'a, 'b> {
             base: None,
             is_new: false,
             written: head,
-            sealed: head,
+            chained: head,
             chunk: Vec::new(),
             bytes: 0,
             trail,
@@ -358,7 +358,7 @@ impl<'a, 'b> Writer<'a, 'b> {
         Ok(self.result)
     }
 
-    async fn push(&mut self, new: Vec<Unsealed>) -> StoreResult<()> {
+    async fn push(&mut self, new: Vec<NewEntry>) -> StoreResult<()> {
         let sessions = self.intake.sessions;
         let kept = new
             .into_iter()
@@ -367,9 +367,9 @@ impl<'a, 'b> Writer<'a, 'b> {
         for (kind, count) in kept.iter().flat_map(|new| &new.redacted) {
             *self.result.redacted.entry(kind.clone()).or_insert(0) += count;
         }
-        let entries = Entry::seal(&self.sealed, kept)
+        let entries = Entry::chain(&self.chained, kept)
             .map_err(|error| StoreError::failed("cannot import a session", error))?;
-        self.sealed = entries.last().map_or(self.sealed, Entry::head);
+        self.chained = entries.last().map_or(self.chained, Entry::head);
         self.bytes += entries
             .iter()
             .map(|entry| entry.line().len())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_testkit::logs::{created, human};
 use uuid::Uuid;
@@ -22,21 +22,21 @@ fn engine(path: &Path) -> SqliteEngine {
     SqliteEngine::open(&location, &Claims::memory(), &Patience::default()).unwrap()
 }
 
-fn sealed(head: &Head, bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
-    let unsealed = |(n, body)| Unsealed {
+fn chained(head: &Head, bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
+    let new_entry = |(n, body)| NewEntry {
         id: EntryId::new(Uuid::from_u128(n)),
         at: Timestamp::UNIX_EPOCH,
         body,
         redacted: Default::default(),
     };
-    Entry::seal(head, (1..).zip(bodies).map(unsealed).collect()).unwrap()
+    Entry::chain(head, (1..).zip(bodies).map(new_entry).collect()).unwrap()
 }
 
 /// Creates a session with its opening and this many messages.
 fn create(engine: &mut SqliteEngine, n: u128, messages: usize) -> Vec<Entry> {
     let said = (0..messages).map(|n| human(&format!("message {n}")));
     let bodies = std::iter::once(Body::Created(created(id(n)))).chain(said);
-    let entries = sealed(&Head::START, bodies);
+    let entries = chained(&Head::START, bodies);
     let new = NewSession {
         id: id(n),
         base: None,
@@ -59,7 +59,7 @@ fn snapshots_survive_a_rebuild() {
     let mut engine = engine(&home.path().join("t.db"));
     let entries = create(&mut engine, 1, 600);
     let head = entries.last().unwrap().head();
-    let more = sealed(&head, (0..200).map(|n| human(&format!("more {n}"))));
+    let more = chained(&head, (0..200).map(|n| human(&format!("more {n}"))));
     engine.append(id(1), head, &more).unwrap();
     let kept = || "SELECT group_concat(seq) = '256,512,768' FROM snapshot";
     assert_eq!(count(&engine, kept()), 1);
@@ -106,7 +106,7 @@ fn a_fork_of_a_duplicate_log_keeps_its_beginning() {
     let new = NewSession {
         id: id(2),
         base: Some(from),
-        entries: sealed(&entries[2].head(), [opening]),
+        entries: chained(&entries[2].head(), [opening]),
     };
     engine.create(&new).unwrap();
     // The session has number 9 now; the fork's base is still log 1.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, Message, Origin, Relation, Role, Speaker,
-    SpeakerKind, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, Message, NewEntry, Origin, Relation, Role, Speaker,
+    SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};

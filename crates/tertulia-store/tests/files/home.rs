@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, Message, Origin, Relation, Role, Speaker,
-    SpeakerKind, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, Message, NewEntry, Origin, Relation, Role, Speaker,
+    SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
@@ -31,8 +31,8 @@ pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-pub(crate) fn unsealed(body: Body) -> Unsealed {
-    Unsealed {
+pub(crate) fn new_entry(body: Body) -> NewEntry {
+    NewEntry {
         id: EntryId::new(Uuid::new_v4()),
         at: at(0),
         body,
@@ -40,8 +40,8 @@ pub(crate) fn unsealed(body: Body) -> Unsealed {
     }
 }
 
-pub(crate) fn said(content: &str) -> Unsealed {
-    unsealed(Body::Message(Message {
+pub(crate) fn said(content: &str) -> NewEntry {
+    new_entry(Body::Message(Message {
         speaker: Speaker::plain("ana", SpeakerKind::Human),
         role: Role::User,
         content: content.to_owned(),
@@ -58,8 +58,8 @@ pub(crate) fn said(content: &str) -> Unsealed {
     }))
 }
 
-pub(crate) fn opening(session: SessionId) -> Unsealed {
-    unsealed(Body::Created(Created {
+pub(crate) fn opening(session: SessionId) -> NewEntry {
+    new_entry(Body::Created(Created {
         session,
         kind: Kind::Chat,
         title: None,
@@ -91,7 +91,7 @@ impl Home {
     }
 
     pub(crate) fn create(&self, session: SessionId) -> Head {
-        let entries = Entry::seal(&Head::START, vec![opening(session)]).unwrap();
+        let entries = Entry::chain(&Head::START, vec![opening(session)]).unwrap();
         self.make(session, None, entries).unwrap()
     }
 
@@ -118,7 +118,7 @@ impl Home {
             seq: head.seq,
             hash: head.hash,
         };
-        let forked = unsealed(Body::Forked(Forked {
+        let forked = new_entry(Body::Forked(Forked {
             session,
             from: origin.clone(),
             relation: Relation::Fork,
@@ -127,7 +127,7 @@ impl Home {
             project_ids: Vec::new(),
             cwd: None,
         }));
-        let entries = Entry::seal(&head, vec![forked, said("in the fork")]).unwrap();
+        let entries = Entry::chain(&head, vec![forked, said("in the fork")]).unwrap();
         self.make(session, Some(origin), entries).unwrap()
     }
 
@@ -182,7 +182,7 @@ pub(crate) fn say(
     words: &[&str],
 ) -> Result<Head, StoreError> {
     let new = words.iter().map(|words| said(words)).collect();
-    let entries = Entry::seal(&after, new).unwrap();
+    let entries = Entry::chain(&after, new).unwrap();
     block_on(store.append(session, after, &entries))
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, Message, Origin, Relation, Role, Speaker,
-    SpeakerKind, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, Message, NewEntry, Origin, Relation, Role, Speaker,
+    SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
@@ -83,7 +83,7 @@ fn a_log_cut_off_in_its_making_is_no_session() {
     let kept = |name: &str| fs::read(format!("{}.{name}", path.display())).unwrap();
     assert_eq!(kept("torn-0"), &whole[..whole.len() - 1]);
     assert_eq!(kept("torn-00"), b"zzz");
-    let taken = Entry::seal(&Head::START, vec![opening(session)]).unwrap();
+    let taken = Entry::chain(&Head::START, vec![opening(session)]).unwrap();
     assert!(matches!(
         home.make(session, None, taken),
         Err(StoreError::Exists(_))
@@ -148,7 +148,7 @@ fn many_writers_lose_nothing() {
 fn reading_a_piece_is_reading_all_and_cutting() {
     let home = Home::new();
     let session = id(1);
-    let mut entries = Entry::seal(&Head::START, vec![opening(session)]).unwrap();
+    let mut entries = Entry::chain(&Head::START, vec![opening(session)]).unwrap();
     let mut random: u64 = 42;
     let mut next = |below: u64| {
         random = random
@@ -159,7 +159,7 @@ fn reading_a_piece_is_reading_all_and_cutting() {
     while entries.len() < 5000 {
         let words = "x".repeat(usize::try_from(next(400)).unwrap());
         let head = entries.last().unwrap().head();
-        entries.extend(Entry::seal(&head, vec![said(&words)]).unwrap());
+        entries.extend(Entry::chain(&head, vec![said(&words)]).unwrap());
     }
     home.make(session, None, entries).unwrap();
     let path = home.log(session);

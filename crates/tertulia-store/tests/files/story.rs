@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, Message, Origin, Relation, Role, Speaker,
-    SpeakerKind, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, Message, NewEntry, Origin, Relation, Role, Speaker,
+    SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
@@ -37,9 +37,9 @@ fn step(
     n: i64,
 ) {
     let agree = |answers: Vec<String>| assert_eq!(answers[0], answers[1], "step {n}");
-    let entry = |body: Body| Unsealed {
+    let entry = |body: Body| NewEntry {
         at: at(n),
-        ..unsealed(body)
+        ..new_entry(body)
     };
     let project = (random(2) == 0).then(|| "here".to_owned());
     let fresh = id(1000 + u128::from(n.unsigned_abs()));
@@ -62,7 +62,7 @@ fn step(
             project_ids: Vec::new(),
             cwd: None,
         }));
-        let entries = Entry::seal(&Head::START, vec![created]).unwrap();
+        let entries = Entry::chain(&Head::START, vec![created]).unwrap();
         let new = NewSession {
             id: fresh,
             base: None,
@@ -94,7 +94,7 @@ fn step(
                 project_ids: Vec::new(),
                 cwd: None,
             }));
-            let entries = Entry::seal(&place, vec![forked]).unwrap();
+            let entries = Entry::chain(&place, vec![forked]).unwrap();
             let new = NewSession {
                 id: fresh,
                 base: Some(from),
@@ -134,7 +134,7 @@ fn step(
             };
             let after = if random(8) == 0 { place } else { head };
             let entries =
-                Entry::seal(&after, vec![entry(body), entry(said("apples").body)]).unwrap();
+                Entry::chain(&after, vec![entry(body), entry(said("apples").body)]).unwrap();
             agree(
                 stores
                     .iter()

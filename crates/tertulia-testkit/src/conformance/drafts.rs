@@ -52,7 +52,7 @@ pub fn ignored_when_the_log_went_on(store: &dyn Store) {
 pub fn of_a_later_head_are_ignored(store: &dyn Store) {
     let writer = Writer::begin(store, &still_clock(1));
     let mut ahead = writer.clone();
-    ahead.log.extend(ahead.seal(vec![human("never sent")]));
+    ahead.log.extend(ahead.chain(vec![human("never sent")]));
     now(store.keep_draft(writer.id, &ahead.draft("x"))).unwrap();
     assert_eq!(draft(store, writer.id), None);
 }

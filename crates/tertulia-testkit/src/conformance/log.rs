@@ -89,7 +89,7 @@ pub fn append_of_several_is_one(store: &dyn Store) {
 pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
-    let mut cut = writer.seal(vec![human("one"), human("two"), human("three")]);
+    let mut cut = writer.chain(vec![human("one"), human("two"), human("three")]);
     cut.truncate(2);
     let appended = now(store.append(writer.id, writer.head(), &cut));
     assert!(
@@ -97,7 +97,7 @@ pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
         "{appended:?}"
     );
     let other = Writer::named(clock.session_id(), &clock);
-    let mut opening = other.seal(vec![Body::Created(created(other.id)), human("one")]);
+    let mut opening = other.chain(vec![Body::Created(created(other.id)), human("one")]);
     opening.truncate(1);
     let made = now(store.create(&NewSession {
         id: other.id,
@@ -126,7 +126,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
         hash: late.log[0].hash,
         ..writer.head()
     };
-    let entries = writer.seal(vec![human("forged")]);
+    let entries = writer.chain(vec![human("forged")]);
     let answer = now(store.append(writer.id, same_place, &entries));
     assert!(
         matches!(answer, Err(StoreError::Conflict { head, .. }) if head == writer.head()),
@@ -134,7 +134,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
     );
     // A head beyond the end is a conflict, too.
     let mut ahead = writer.clone();
-    ahead.log.extend(ahead.seal(vec![human("never sent")]));
+    ahead.log.extend(ahead.chain(vec![human("never sent")]));
     assert!(matches!(
         ahead.try_append(store, vec![human("after that")]),
         Err(StoreError::Conflict { head, .. }) if head == writer.head()
@@ -192,7 +192,7 @@ pub fn taken_id_exists(store: &dyn Store) {
     let answer = now(store.create(&NewSession {
         id: writer.id,
         base: Some(writer.origin(1)),
-        entries: second.seal(vec![human("forked onto itself")]),
+        entries: second.chain(vec![human("forked onto itself")]),
     }));
     assert!(
         matches!(answer, Err(StoreError::Exists(id)) if id == writer.id),

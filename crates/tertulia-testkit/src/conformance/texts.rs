@@ -161,7 +161,7 @@ pub fn unknown_types_survive(store: &dyn Store) {
     ];
     for fields in fields {
         let entry = unknown(&writer.head(), &clock, "whistled", fields);
-        writer.append_sealed(store, vec![entry]).unwrap();
+        writer.append_chained(store, vec![entry]).unwrap();
         assert_log(store, &writer);
     }
     writer.say(store, "after");

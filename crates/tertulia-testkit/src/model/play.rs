@@ -1,7 +1,7 @@
 //! Runs one history on a store and on the model, step by step.
 
 use tertulia_core::clock::Clock;
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Lookup, SearchQuery};
 use tertulia_store::{Draft, NewSession, Progress, Store, StoreError};
@@ -127,14 +127,14 @@ impl Play {
         }
     }
 
-    fn seal(&self, parent: &Head, bodies: Vec<Body>) -> Result<Vec<Entry>, String> {
-        let unsealed = bodies.into_iter().map(|body| Unsealed {
+    fn chain(&self, parent: &Head, bodies: Vec<Body>) -> Result<Vec<Entry>, String> {
+        let new_entry = bodies.into_iter().map(|body| NewEntry {
             id: self.clock.entry_id(),
             at: self.clock.now(),
             body,
             redacted: std::collections::BTreeMap::new(),
         });
-        Entry::seal(parent, unsealed.collect()).map_err(|error| error.to_string())
+        Entry::chain(parent, new_entry.collect()).map_err(|error| error.to_string())
     }
 
     fn create(&mut self, store: &dyn Store, op: &Op, id: SessionId, said: &[&str]) -> Step {
@@ -152,7 +152,7 @@ impl Play {
         }
         let mut bodies = vec![Body::Created(opening)];
         bodies.extend(turns(said));
-        let entries = self.seal(&Head::START, bodies)?;
+        let entries = self.chain(&Head::START, bodies)?;
         let answer = now(store.create(&NewSession {
             id,
             base: None,
@@ -194,7 +194,7 @@ impl Play {
 
     fn append(&mut self, store: &dyn Store, n: usize, bodies: Vec<Body>) -> Step {
         let head = self.model.sessions[n].head();
-        let entries = self.seal(&head, bodies)?;
+        let entries = self.chain(&head, bodies)?;
         let session = &mut self.model.sessions[n];
         let answer = now(store.append(session.id, head, &entries));
         if !session.alive {
@@ -213,7 +213,7 @@ impl Play {
         if parent == session.head() {
             return self.append(store, n, turns(&["in time"]));
         }
-        let entries = self.seal(&parent, turns(&["late", "later"]))?;
+        let entries = self.chain(&parent, turns(&["late", "later"]))?;
         let answer = now(store.append(session.id, parent, &entries));
         if !session.alive {
             return absent(answer, session);
@@ -245,7 +245,7 @@ impl Play {
             project_ids: Vec::new(),
             cwd: None,
         });
-        let entries = self.seal(&last.head(), vec![opening])?;
+        let entries = self.chain(&last.head(), vec![opening])?;
         let answer = now(store.create(&NewSession {
             id,
             base: Some(origin),
@@ -279,7 +279,7 @@ impl Play {
             seq: origin.seq,
             hash: origin.hash,
         };
-        let entries = self.seal(&parent, turns(&["wrong"]))?;
+        let entries = self.chain(&parent, turns(&["wrong"]))?;
         let answer = now(store.create(&NewSession {
             id: self.clock.session_id(),
             base: Some(origin),

@@ -15,8 +15,8 @@ use serde_json::json;
 use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{Risk, ToolRequest};
 use tertulia_core::entry::{
-    Body, Created, Entry, Head, Kind, Message, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
-    Unsealed, Usage,
+    Body, Created, Entry, Head, Kind, Message, NewEntry, Role, Speaker, SpeakerKind, ToolCall,
+    ToolOutcome, Usage,
 };
 use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::session::SessionMeta;
@@ -324,13 +324,13 @@ impl Play {
         self.made += 1;
         let id = format!("01936f5e-6c5a-7b3a-9d2f-{:012x}", self.made);
         let id: EntryId = id.parse().unwrap();
-        let unsealed = Unsealed {
+        let new_entry = NewEntry {
             id,
             at: before(10),
             body,
             redacted: Default::default(),
         };
-        let entry = Entry::seal(&self.head, vec![unsealed]).unwrap().remove(0);
+        let entry = Entry::chain(&self.head, vec![new_entry]).unwrap().remove(0);
         self.head = entry.head();
         self.live(LiveEvent::Session(SessionEvent::durable(&entry)));
     }

@@ -110,8 +110,8 @@ fn turns(store: &dyn Store, id: SessionId, mut head: Head, folder: &Path) -> Cos
         let (raw, raw_cpu) = (started.elapsed(), cpu_time() - raw_cpu);
         let new = [0, 1].map(|half| said(half, text(turn as u64 * 2 + half, MESSAGE)));
         let (bytes, cpu, started) = (bytes_written(), cpu_time(), Instant::now());
-        for unsealed in new {
-            let entries = Entry::seal(&head, vec![unsealed]).unwrap();
+        for new_entry in new {
+            let entries = Entry::chain(&head, vec![new_entry]).unwrap();
             head = now(store.append(id, head, &entries)).unwrap();
         }
         // Skip the first turns, which open files and prepare statements.
@@ -180,7 +180,7 @@ fn fork_once(store: &dyn Store, id: SessionId, head: Head) {
     });
     let mut new = said(0, String::new());
     new.body = body;
-    let entries = Entry::seal(&head, vec![new]).unwrap();
+    let entries = Entry::chain(&head, vec![new]).unwrap();
     now(store.create(&NewSession {
         id: fork,
         base: Some(from),
@@ -224,7 +224,7 @@ pub fn be_traced() {
     let turns: usize = variable("TERTULIA_BENCH_TURNS").parse().unwrap();
     let (id, mut head) = session(store.as_ref(), 10, MESSAGE, 7, "bench");
     for number in 0..turns as u64 * 2 {
-        let entries = Entry::seal(&head, vec![said(number, text(number, MESSAGE))]).unwrap();
+        let entries = Entry::chain(&head, vec![said(number, text(number, MESSAGE))]).unwrap();
         head = now(store.append(id, head, &entries)).unwrap();
     }
 }

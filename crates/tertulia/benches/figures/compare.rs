@@ -19,7 +19,7 @@ const RUNS: usize = 5;
 /// Creates a session in which each message with a number divisible by `edited` has other words.
 fn session(store: &dyn Store, edited: u64) -> SessionId {
     let id = SessionId::new(Uuid::now_v7());
-    let first = Entry::seal(&Head::START, vec![opening(id, 0, "bench")]).unwrap();
+    let first = Entry::chain(&Head::START, vec![opening(id, 0, "bench")]).unwrap();
     let new = NewSession {
         id,
         base: None,
@@ -34,7 +34,7 @@ fn session(store: &dyn Store, edited: u64) -> SessionId {
             }
             said(number, content)
         });
-        let entries = Entry::seal(&head, messages.collect()).unwrap();
+        let entries = Entry::chain(&head, messages.collect()).unwrap();
         head = now(store.append(id, head, &entries)).unwrap();
     }
     id

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tertulia_core::entry::{
-    Body, Created, Entry, Head, Kind, Role, Speaker, SpeakerKind, Unsealed,
+    Body, Created, Entry, Head, Kind, NewEntry, Role, Speaker, SpeakerKind,
 };
 use tertulia_core::entry::{human, plain};
 use tertulia_core::id::{EntryId, SessionId};
@@ -57,19 +57,19 @@ pub fn text(seed: u64, bytes: usize) -> String {
     text
 }
 
-/// Builds an unsealed message entry.
-pub fn said(number: u64, content: String) -> Unsealed {
+/// Builds an new_entry message entry.
+pub fn said(number: u64, content: String) -> NewEntry {
     let agent = Speaker::plain("demo", SpeakerKind::Ai);
     let message = if number.is_multiple_of(2) {
         plain(&human(), Role::User, content)
     } else {
         plain(&agent, Role::Assistant, content)
     };
-    unsealed(number, Body::Message(message))
+    new_entry(number, Body::Message(message))
 }
 
-fn unsealed(number: u64, body: Body) -> Unsealed {
-    Unsealed {
+fn new_entry(number: u64, body: Body) -> NewEntry {
+    NewEntry {
         id: EntryId::new(Uuid::now_v7()),
         at: Timestamp::from_microsecond(
             1_700_000_000_000_000 + i64::try_from(number).unwrap() * 1000,
@@ -81,8 +81,8 @@ fn unsealed(number: u64, body: Body) -> Unsealed {
 }
 
 /// Builds the entry that opens a session.
-pub fn opening(id: SessionId, number: u64, project: &str) -> Unsealed {
-    unsealed(
+pub fn opening(id: SessionId, number: u64, project: &str) -> NewEntry {
+    new_entry(
         number,
         Body::Created(Created {
             session: id,
@@ -105,7 +105,7 @@ pub fn session(
     project: &str,
 ) -> (SessionId, Head) {
     let id = SessionId::new(Uuid::now_v7());
-    let first = Entry::seal(&Head::START, vec![opening(id, seed, project)]).unwrap();
+    let first = Entry::chain(&Head::START, vec![opening(id, seed, project)]).unwrap();
     let mut head = now(store.create(&NewSession {
         id,
         base: None,
@@ -118,7 +118,7 @@ pub fn session(
         let new = (number..upto)
             .map(|n| said(n, text(seed.wrapping_add(n), bytes)))
             .collect();
-        let entries = Entry::seal(&head, new).unwrap();
+        let entries = Entry::chain(&head, new).unwrap();
         head = now(store.append(id, head, &entries)).unwrap();
         number = upto;
     }

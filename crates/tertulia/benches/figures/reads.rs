@@ -135,7 +135,7 @@ pub fn list(table: &mut Table) {
             for number in 0..count {
                 let id = SessionId::new(Uuid::now_v7());
                 let new = vec![opening(id, number, "bench"), said(number, text(number, 60))];
-                let entries = Entry::seal(&Head::START, new).unwrap();
+                let entries = Entry::chain(&Head::START, new).unwrap();
                 now(store.create(&NewSession {
                     id,
                     base: None,
@@ -183,7 +183,7 @@ pub fn search(table: &mut Table) {
         session(store.as_ref(), 10_000, 200, part * 1_000_003, "bench");
     }
     let (id, head) = session(store.as_ref(), 2, 200, 1, "bench");
-    let rare = Entry::seal(&head, vec![said(0, "the zeitgeist of a tertulia".into())]).unwrap();
+    let rare = Entry::chain(&head, vec![said(0, "the zeitgeist of a tertulia".into())]).unwrap();
     now(store.append(id, head, &rare)).unwrap();
     let started = Instant::now();
     ask(store.as_ref(), "zeitgeist");

@@ -93,7 +93,7 @@ pub fn be_a_writer() {
     while started.elapsed() < SPAN {
         for half in 0..2 {
             let entries =
-                Entry::seal(&head, vec![said(half, text(turns * 2 + half, MESSAGE))]).unwrap();
+                Entry::chain(&head, vec![said(half, text(turns * 2 + half, MESSAGE))]).unwrap();
             let asked = Instant::now();
             head = now(store.append(id, head, &entries)).unwrap();
             worst = worst.max(asked.elapsed());

@@ -474,7 +474,7 @@ impl Frontend for Output<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tertulia_core::entry::{Body, Head, Role, Unsealed};
+    use tertulia_core::entry::{Body, Head, NewEntry, Role};
     use tertulia_core::entry::{human, plain};
     use tertulia_core::id::EntryId;
 
@@ -484,9 +484,9 @@ mod tests {
     /// Returns how many messages are kept after several were shown.
     fn kept(format: OutputFormat) -> (usize, usize) {
         let message = plain(&human(), Role::User, "hello".into());
-        let entry = Entry::seal(
+        let entry = Entry::chain(
             &Head::START,
-            vec![Unsealed {
+            vec![NewEntry {
                 id: EntryId::new(uuid::Uuid::from_u128(1)),
                 at: jiff::Timestamp::UNIX_EPOCH,
                 body: Body::Message(message.clone()),

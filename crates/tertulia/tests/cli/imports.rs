@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tertulia_core::entry::{Body, Created, Entry, Head, Kind, Unsealed};
+use tertulia_core::entry::{Body, Created, Entry, Head, Kind, NewEntry};
 use tertulia_core::id::{EntryId, SessionId};
 use uuid::Uuid;
 
@@ -359,16 +359,16 @@ fn unfinished(home: &Home) -> String {
         project_ids: Vec::new(),
         cwd: None,
     });
-    let unsealed = (0..8).map(|n| Unsealed {
+    let new_entry = (0..8).map(|n| NewEntry {
         id: EntryId::new(Uuid::from_u128(n + 1)),
         at: "2026-11-15T20:46:27.5Z".parse().unwrap(),
         body: opening.clone(),
         redacted: BTreeMap::new(),
     });
-    let sealed = Entry::seal(&Head::START, unsealed.collect()).unwrap();
-    assert!(sealed[0].line().contains("\"then\":7"));
+    let chained = Entry::chain(&Head::START, new_entry.collect()).unwrap();
+    assert!(chained[0].line().contains("\"then\":7"));
     let path = home.path().join("unfinished.jsonl");
-    fs::write(&path, format!("{}\n", sealed[0].line())).unwrap();
+    fs::write(&path, format!("{}\n", chained[0].line())).unwrap();
     path.display().to_string()
 }
 

@@ -8,8 +8,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::entry::{
-    Body, Created, Entry, Failed, Head, Kind, Message, Role, Speaker, SpeakerKind, ToolCall,
-    Unsealed, Usage, human, plain,
+    Body, Created, Entry, Failed, Head, Kind, Message, NewEntry, Role, Speaker, SpeakerKind,
+    ToolCall, Usage, human, plain,
 };
 use crate::id::{EntryId, SessionId};
 
@@ -59,19 +59,19 @@ impl Writer {
 
     pub(crate) fn write(&mut self, body: Body) {
         let number = self.entries.len() as u128;
-        let new = Unsealed {
+        let new = NewEntry {
             id: EntryId::new(Uuid::from_u128(self.session << 64 | number)),
             at: Timestamp::from_second(self.second).unwrap(),
             body,
             redacted: BTreeMap::new(),
         };
         self.second += 1;
-        let entry = Entry::seal(&self.head(), vec![new]).unwrap().remove(0);
+        let entry = Entry::chain(&self.head(), vec![new]).unwrap().remove(0);
         self.entries.push(entry);
     }
 
-    pub(crate) fn copy(&mut self, new: Unsealed) {
-        let entry = Entry::seal(&self.head(), vec![new]).unwrap().remove(0);
+    pub(crate) fn copy(&mut self, new: NewEntry) {
+        let entry = Entry::chain(&self.head(), vec![new]).unwrap().remove(0);
         self.entries.push(entry);
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tertulia_core::entry::{
-    Addressee, Body, Created, Entry, Failed, Head, Intent, Kind, Message, Renamed, Role, Speaker,
-    SpeakerKind, Thought, ToolCall, ToolOutcome, Unsealed, Usage, human, plain,
+    Addressee, Body, Created, Entry, Failed, Head, Intent, Kind, Message, NewEntry, Renamed, Role,
+    Speaker, SpeakerKind, Thought, ToolCall, ToolOutcome, Usage, human, plain,
 };
 use tertulia_core::id::{EntryId, SessionId};
 use tertulia_core::session::{Log, SessionMeta};
@@ -32,7 +32,7 @@ pub(crate) fn session(kind: Kind, bodies: Vec<Body>) -> Sample {
     });
     let begun: Timestamp = "2026-11-15T18:53:29.724123Z".parse().unwrap();
     let new = std::iter::once(created).chain(bodies).enumerate();
-    let new = new.map(|(place, body)| Unsealed {
+    let new = new.map(|(place, body)| NewEntry {
         id: EntryId::new(Uuid::from_u128(
             0x01a1_0000_0000_7000_8000_0000_0000_0000 + place as u128,
         )),
@@ -43,8 +43,8 @@ pub(crate) fn session(kind: Kind, bodies: Vec<Body>) -> Sample {
     // One append each, as a running session writes them.
     let mut head = Head::START;
     let mut entries = Vec::new();
-    for unsealed in new {
-        let entry = Entry::seal(&head, vec![unsealed]).unwrap().remove(0);
+    for new_entry in new {
+        let entry = Entry::chain(&head, vec![new_entry]).unwrap().remove(0);
         head = entry.head();
         entries.push(entry);
     }

@@ -4,7 +4,7 @@ use tertulia_core::entry::Head;
 use tertulia_core::query::{Filter, Page};
 use tertulia_testkit::logs::human;
 
-use super::super::tests::{append, create, id, open, sealed};
+use super::super::tests::{append, chained, create, id, open};
 use super::*;
 use crate::engine::Engine;
 use crate::queue::Patience;
@@ -84,7 +84,7 @@ fn other_programs_are_noticed() {
     // Appended to, and cut.
     let two = path(2, &mut engine);
     let head = engine.head_of(&two).unwrap().unwrap();
-    let line = sealed(&head, vec![human("by hand")])[0].line().to_owned();
+    let line = chained(&head, vec![human("by hand")])[0].line().to_owned();
     let mut file = fs::OpenOptions::new().append(true).open(&two).unwrap();
     writeln!(file, "{line}").unwrap();
     assert_eq!(list(&mut engine)[0], (2, 3));
