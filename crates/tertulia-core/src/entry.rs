@@ -125,6 +125,15 @@ impl Head {
     };
 }
 
+/// Who wrote an entry, and on which machine: several people and machines share a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// Name of the user.
+    pub name: Box<str>,
+    /// Name of the machine.
+    pub host: Box<str>,
+}
+
 /// An entry before it is appended: it has no sequence number and no hash yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEntry {
@@ -136,6 +145,8 @@ pub struct NewEntry {
     pub body: Body,
     /// Number of redacted secrets, by kind.
     pub redacted: BTreeMap<String, u32>,
+    /// Who writes it, where that is known.
+    pub author: Option<Author>,
 }
 
 /// One entry of a log, with its stored line.
@@ -153,6 +164,8 @@ pub struct Entry {
     pub body: Body,
     /// Number of redacted secrets, by kind.
     pub redacted: BTreeMap<String, u32>,
+    /// Who wrote it; entries of imports and of earlier versions do not say.
+    pub author: Option<Author>,
     /// Hash over the parent's hash and this line.
     pub hash: Hash,
     line: Box<str>,
@@ -171,6 +184,10 @@ struct Fields<'a> {
     body: &'a Body,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     redacted: &'a BTreeMap<String, u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a str>,
 }
 
 /// Fields that every line has. Read first, because the type decides how the body is parsed.
@@ -185,6 +202,8 @@ struct Envelope<'a> {
     kind: std::borrow::Cow<'a, str>,
     #[serde(default)]
     redacted: BTreeMap<String, u32>,
+    author: Option<Box<str>>,
+    host: Option<Box<str>>,
 }
 
 /// Only the version: a line of a later version may differ in all other fields.
@@ -227,6 +246,8 @@ impl Entry {
             then,
             body: &new.body,
             redacted: &new.redacted,
+            author: new.author.as_ref().map(|author| &*author.name),
+            host: new.author.as_ref().map(|author| &*author.host),
         })
         .map_err(|source| EntryError::Unwritable { seq, source })?;
         line.pop(); // removes the closing brace: the hash field comes before it
@@ -241,6 +262,7 @@ impl Entry {
             then,
             body: new.body,
             redacted: new.redacted,
+            author: new.author,
             hash,
             line: line.into(),
         })
@@ -266,6 +288,10 @@ impl Entry {
             then: envelope.then,
             body,
             redacted: envelope.redacted,
+            author: envelope
+                .author
+                .zip(envelope.host)
+                .map(|(name, host)| Author { name, host }),
             hash,
             line: line.into(),
         })
@@ -315,6 +341,7 @@ impl Entry {
             at: self.at,
             body,
             redacted,
+            author: self.author,
         };
         Self::chain_one(parent, self.then, new)
     }

@@ -340,5 +340,6 @@ fn new_entry(id: EntryId, at: Timestamp, body: Body) -> NewEntry {
         at,
         body,
         redacted: std::collections::BTreeMap::new(),
+        author: None,
     }
 }

@@ -169,6 +169,7 @@ fn copy(entry: &Entry, used: &mut HashSet<EntryId>) -> NewEntry {
         at: entry.at,
         body,
         redacted: entry.redacted.clone(),
+        author: entry.author.clone(),
     }
 }
 

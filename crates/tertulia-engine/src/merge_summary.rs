@@ -113,6 +113,7 @@ mod tests {
             at: Timestamp::UNIX_EPOCH,
             body: Body::Message(plain(&human(), Role::User, (*text).to_owned())),
             redacted: BTreeMap::new(),
+            author: None,
         });
         Entry::chain(&Head::START, new.collect()).unwrap()
     }

@@ -274,6 +274,7 @@ mod tests {
                 at: jiff::Timestamp::UNIX_EPOCH,
                 body,
                 redacted: std::collections::BTreeMap::new(),
+                author: None,
             };
             let entry = Entry::chain(&Head::START, vec![new]).unwrap().remove(0);
             let text = section(&entry);

@@ -144,6 +144,7 @@ impl Sessions {
         let mut new = vec![new_entry(entry_id, when, Body::Forked(opening))];
         new.extend(rest.iter().map(|entry| NewEntry {
             redacted: entry.redacted.clone(),
+            author: entry.author.clone(),
             ..new_entry(entry.id, entry.at, entry.body.clone())
         }));
         let entries = Entry::chain(&head, new)
@@ -171,6 +172,7 @@ fn new_entry(id: tertulia_core::id::EntryId, at: jiff::Timestamp, body: Body) ->
         at,
         body,
         redacted: std::collections::BTreeMap::new(),
+        author: None,
     }
 }
 

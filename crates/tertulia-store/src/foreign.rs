@@ -248,6 +248,7 @@ impl Intake<'_> {
             at: when,
             body: Body::Forked(opening),
             redacted: BTreeMap::new(),
+            author: None,
         }];
         new.extend(own);
         new.extend(self.tasking(talk, id, parted.task.clone())?);

@@ -148,6 +148,7 @@ fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
         at: entry.at,
         body,
         redacted: entry.redacted.clone(),
+        author: entry.author.clone(),
     };
     let chained = Entry::chain(parent, vec![new])
         .ok()
@@ -181,6 +182,7 @@ fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
                 at: entry.at,
                 body: Body::Forked(forked),
                 redacted: entry.redacted,
+                author: entry.author,
             };
             Entry::chain(parent, vec![new]).ok()?.pop()
         }
@@ -196,6 +198,7 @@ fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) ->
         at,
         body,
         redacted: BTreeMap::new(),
+        author: None,
     };
     Entry::chain(parent, vec![new]).ok()?.pop()
 }

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
-    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Origin, Relation,
-    Role, SpeakerKind,
+    Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Origin,
+    Relation, Role, SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Reference, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, Row};
@@ -26,6 +26,7 @@ pub struct Sessions {
     store: Arc<dyn Store>,
     clock: Clock,
     redaction: Redaction,
+    author: Option<Author>,
 }
 
 /// Whether secrets are replaced before writing.
@@ -102,6 +103,16 @@ impl Sessions {
             store,
             clock,
             redaction,
+            author: None,
+        }
+    }
+
+    /// Names the author of all entries that are written through this handle.
+    #[must_use]
+    pub fn written_by(self, author: Author) -> Sessions {
+        Sessions {
+            author: Some(author),
+            ..self
         }
     }
 
@@ -126,10 +137,15 @@ impl Sessions {
     }
 
     pub(super) fn new_entry(&self, body: Body) -> StoreResult<NewEntry> {
-        self.kept(self.clock.entry_id(), self.clock.now(), body)
+        let new = self.kept(self.clock.entry_id(), self.clock.now(), body)?;
+        Ok(NewEntry {
+            author: self.author.clone(),
+            ..new
+        })
     }
 
-    /// Prepares a body for writing: checks its size and replaces secrets.
+    /// Prepares a body for writing: checks its size and replaces secrets. Names no author: what is
+    /// imported has the same hashes on every machine.
     pub(super) fn kept(&self, id: EntryId, at: Timestamp, mut body: Body) -> StoreResult<NewEntry> {
         // Checked before redaction, which may lengthen the text: that is no reason to reject it.
         if let Body::Message(message) = &body {
@@ -152,6 +168,7 @@ impl Sessions {
             at,
             body,
             redacted,
+            author: None,
         })
     }
 
@@ -231,6 +248,7 @@ impl Sessions {
             at: draft.at,
             body: Body::Message(message),
             redacted: BTreeMap::new(),
+            author: None,
         };
         let chained = Entry::chain(&meta.head, vec![new])
             .map_err(|error| StoreError::failed("cannot read a draft", error))?;

@@ -234,6 +234,7 @@ impl Writer {
             at: self.clock.now(),
             body,
             redacted: BTreeMap::new(),
+            author: None,
         });
         Entry::chain(&self.head(), new_entry.collect()).unwrap()
     }

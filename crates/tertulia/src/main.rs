@@ -7,6 +7,7 @@
 
 mod agents;
 mod args;
+mod author;
 mod commands;
 mod env;
 mod error;

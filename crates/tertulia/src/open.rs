@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::args::{FilterArgs, GlobalArgs};
+use crate::author;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
 use crate::runtime;
@@ -107,13 +108,10 @@ fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Store
 
 /// Returns how writers wait, and how they identify themselves to programs that wait for them.
 fn patience(settings: &Settings) -> Patience {
-    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
-        .into_iter()
-        .find_map(|file| std::fs::read_to_string(file).ok());
     Patience::new(
         settings.lock_timeout,
         concat!("tertulia ", env!("CARGO_PKG_VERSION")),
-        host.as_deref().map(str::trim),
+        author::host().as_deref(),
         jiff::Timestamp::now,
     )
 }
@@ -191,7 +189,7 @@ fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
     ui.detail(&format!("store: {}", settings.store));
     let aside = ui.aside();
     let store = store_telling(&settings.store, &patience(&settings), aside)?;
-    let sessions = Sessions::new(store, clock(), redaction(&settings));
+    let sessions = handle(store, &settings);
     let mut workspace = Workspace {
         settings,
         sessions,
@@ -224,7 +222,7 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
         }
         opened => opened?,
     };
-    let sessions = Sessions::new(store, clock(), redaction(&settings));
+    let sessions = handle(store, &settings);
     let mut workspace = Workspace {
         settings,
         sessions,
@@ -237,7 +235,12 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
 /// Opens the sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
     let store = store(url, &patience(settings))?;
-    Ok(Sessions::new(store, clock(), redaction(settings)))
+    Ok(handle(store, settings))
+}
+
+fn handle(store: Arc<dyn Store>, settings: &Settings) -> Sessions {
+    let author = author::author(settings.author.as_deref());
+    Sessions::new(store, clock(), redaction(settings)).written_by(author)
 }
 
 fn redaction(settings: &Settings) -> Redaction {

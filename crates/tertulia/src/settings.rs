@@ -57,6 +57,8 @@ pub struct Settings {
     pub prices: Vec<PriceRow>,
     /// Whether to show automatic tags.
     pub auto_tags: bool,
+    /// Name of the user as the author of entries, if it is not that of the system.
+    pub author: Option<String>,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -168,6 +170,7 @@ const TOP_KEYS: &[&str] = &[
     "retention",
     "prices",
     "auto_tags",
+    "author",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
@@ -189,6 +192,7 @@ impl Settings {
             retention: Retention::default(),
             prices: Vec::new(),
             auto_tags: false,
+            author: None,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -303,6 +307,7 @@ impl Settings {
         if let Some(agent) = reader.text(table, "agent") {
             self.agent = Some((agent, Source::UserFile));
         }
+        self.author = reader.text(table, "author").or(self.author.take());
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
         }

@@ -12,6 +12,7 @@ fn new_entry(body: Body) -> NewEntry {
         at: "2026-11-15T20:46:27.5Z".parse().unwrap(),
         body,
         redacted: BTreeMap::new(),
+        author: None,
     }
 }
 

@@ -128,6 +128,7 @@ mod tests {
             at,
             body,
             redacted: BTreeMap::new(),
+            author: None,
         });
         let entries = Entry::chain(&Head::START, new.collect()).unwrap();
         let lines: Vec<&str> = entries.iter().map(Entry::line).collect();
@@ -190,6 +191,7 @@ mod tests {
                 cwd: None,
             }),
             redacted: BTreeMap::new(),
+            author: None,
         };
         let entries = Entry::chain(&shared, vec![forked]).unwrap();
         let mut imported = Imported {

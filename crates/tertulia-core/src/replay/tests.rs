@@ -24,6 +24,7 @@ fn chained(bodies: Vec<Body>) -> Vec<Entry> {
             at: Timestamp::UNIX_EPOCH,
             body,
             redacted,
+            author: None,
         }
     });
     Entry::chain(&Head::START, new.collect()).unwrap()

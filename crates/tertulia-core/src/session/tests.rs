@@ -28,6 +28,7 @@ fn chained(bodies: Vec<Body>) -> Vec<Entry> {
             at: Timestamp::from_second(second).unwrap(),
             body,
             redacted: BTreeMap::new(),
+            author: None,
         };
         let entry = Entry::chain(&head, vec![new]).unwrap().remove(0);
         head = entry.head();
@@ -254,6 +255,7 @@ fn a_fork_is_a_session_of_its_own() {
         at: Timestamp::from_second(50).unwrap(),
         body: forked,
         redacted: BTreeMap::new(),
+        author: None,
     };
     meta.apply(&Entry::chain(&head, vec![new]).unwrap()[0]);
     assert_eq!(meta.id, id(2));

@@ -29,6 +29,7 @@ impl Log {
             at: Timestamp::UNIX_EPOCH,
             body,
             redacted: std::collections::BTreeMap::new(),
+            author: None,
         };
         let entry = Entry::chain(&self.head, vec![new]).unwrap().remove(0);
         self.head = entry.head();

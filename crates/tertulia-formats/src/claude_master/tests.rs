@@ -47,6 +47,7 @@ fn fold(kept: &Kept) -> Pair {
             at: kept.created_at,
             body,
             redacted: std::collections::BTreeMap::new(),
+            author: None,
         };
         let entry = Entry::chain(&head, vec![new]).unwrap().remove(0);
         head = entry.head();

@@ -387,6 +387,7 @@ fn a_redacted_fork_names_the_new_hash_of_its_origin() {
             cwd: None,
         }),
         redacted: BTreeMap::new(),
+        author: None,
     };
     let mut entries = sample.log.entries;
     entries.extend(Entry::chain(&shared, vec![forked]).unwrap());

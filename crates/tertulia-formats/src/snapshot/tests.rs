@@ -61,6 +61,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
             at: Timestamp::from_second(second).unwrap(),
             body,
             redacted: BTreeMap::new(),
+            author: None,
         })
         .collect();
     let entries = Entry::chain(&Head::START, new).unwrap();

@@ -57,6 +57,7 @@ fn entry() -> Entry {
         at: "2026-01-02T03:04:05Z".parse().unwrap(),
         body: Body::Message(message()),
         redacted: Default::default(),
+        author: None,
     };
     Entry::chain(&Head::START, vec![new]).unwrap().remove(0)
 }

@@ -315,6 +315,7 @@ fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Opt
             cwd: None,
         }),
         redacted: BTreeMap::new(),
+        author: None,
     };
     Entry::chain(&parent, vec![new]).ok()?.pop()
 }

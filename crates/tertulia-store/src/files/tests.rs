@@ -31,6 +31,7 @@ pub(super) fn chained(head: &Head, bodies: Vec<Body>) -> Vec<Entry> {
         at: Timestamp::now(),
         body,
         redacted: Default::default(),
+        author: None,
     });
     Entry::chain(head, new.collect()).unwrap()
 }

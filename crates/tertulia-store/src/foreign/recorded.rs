@@ -288,6 +288,7 @@ fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> NewEntry {
         at: first.map_or(talk.created_at, |said| said.at),
         body: Body::Forked(opening),
         redacted: BTreeMap::new(),
+        author: None,
     }
 }
 

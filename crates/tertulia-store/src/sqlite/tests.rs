@@ -28,6 +28,7 @@ fn chained(head: &Head, bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
         at: Timestamp::UNIX_EPOCH,
         body,
         redacted: Default::default(),
+        author: None,
     };
     Entry::chain(head, (1..).zip(bodies).map(new_entry).collect()).unwrap()
 }

@@ -37,6 +37,7 @@ pub(crate) fn new_entry(body: Body) -> NewEntry {
         at: at(0),
         body,
         redacted: BTreeMap::new(),
+        author: None,
     }
 }
 

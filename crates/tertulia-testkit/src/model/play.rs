@@ -133,6 +133,7 @@ impl Play {
             at: self.clock.now(),
             body,
             redacted: std::collections::BTreeMap::new(),
+            author: None,
         });
         Entry::chain(parent, new_entry.collect()).map_err(|error| error.to_string())
     }

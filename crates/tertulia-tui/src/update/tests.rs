@@ -329,6 +329,7 @@ impl Play {
             at: before(10),
             body,
             redacted: Default::default(),
+            author: None,
         };
         let entry = Entry::chain(&self.head, vec![new_entry]).unwrap().remove(0);
         self.head = entry.head();

@@ -77,6 +77,7 @@ fn new_entry(number: u64, body: Body) -> NewEntry {
         .unwrap(),
         body,
         redacted: BTreeMap::new(),
+        author: None,
     }
 }
 

@@ -491,6 +491,7 @@ mod tests {
                 at: jiff::Timestamp::UNIX_EPOCH,
                 body: Body::Message(message.clone()),
                 redacted: BTreeMap::new(),
+                author: None,
             }],
         );
         let entry = entry.unwrap().remove(0);

@@ -364,6 +364,7 @@ fn unfinished(home: &Home) -> String {
         at: "2026-11-15T20:46:27.5Z".parse().unwrap(),
         body: opening.clone(),
         redacted: BTreeMap::new(),
+        author: None,
     });
     let chained = Entry::chain(&Head::START, new_entry.collect()).unwrap();
     assert!(chained[0].line().contains("\"then\":7"));

@@ -64,6 +64,7 @@ impl Writer {
             at: Timestamp::from_second(self.second).unwrap(),
             body,
             redacted: BTreeMap::new(),
+            author: None,
         };
         self.second += 1;
         let entry = Entry::chain(&self.head(), vec![new]).unwrap().remove(0);

@@ -39,6 +39,7 @@ pub(crate) fn session(kind: Kind, bodies: Vec<Body>) -> Sample {
         at: begun + jiff::SignedDuration::from_secs(90 * place as i64),
         body,
         redacted: BTreeMap::new(),
+        author: None,
     });
     // One append each, as a running session writes them.
     let mut head = Head::START;
