@@ -264,3 +264,21 @@ fn a_damaged_block_of_a_database_loses_only_its_lines() {
     let store = open();
     assert_eq!(now(store.info()).unwrap().format, 1);
 }
+
+#[test]
+fn the_database_gets_smaller() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let mut writer = Writer::begin(&store, &still_clock(1));
+    // About as long as most messages are: each takes a page for itself, which compression empties
+    // without freeing it.
+    for turn in 0..2000 {
+        writer.say(&store, &format!("turn {turn} {}", "some words ".repeat(30)));
+    }
+    let size = || now(store.info()).unwrap().bytes;
+    let before = size();
+    compress(&store, &writer);
+    assert!(size() * 5 < before, "{before} {}", size());
+    assert_log(&store, &writer);
+}

@@ -23,6 +23,10 @@ const APPLICATION_ID: u32 = 0x5465_7274;
 /// more than ten times its size, with 1024 a third of that. Large messages take overflow pages.
 pub(super) const PAGE_SIZE: u32 = 1024;
 
+/// How much of the file is read as memory. More would count as memory of the process while everything is
+/// read, as for the index of a store of gigabytes.
+const MAPPED: i64 = 64 << 20;
+
 /// Pages in the WAL before it is checkpointed: rarely enough not to delay a turn, often enough that
 /// opening after a crash stays quick.
 const CHECKPOINT_PAGES: u32 = 8000;
@@ -324,7 +328,7 @@ fn settings(connection: &Connection) -> rusqlite::Result<()> {
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
     // Overwrites purged content instead of only unlinking it.
     connection.pragma_update(None, "secure_delete", "ON")
 }

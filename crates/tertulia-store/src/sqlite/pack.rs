@@ -18,8 +18,8 @@ use tertulia_core::id::{Seq, SessionId};
 pub(super) const SCHEMA: &str =
     "CREATE INDEX entry_packed ON entry(session, seq) WHERE typeof(line) = 'blob';";
 
-/// The file is rewritten if more than one of so many pages is free.
-const FREE_PART: i64 = 4;
+/// The file is rewritten if compression frees more than one of so many bytes.
+const FREED_PART: u64 = 8;
 
 /// Returns the format of a database.
 pub(super) fn format(connection: &Connection) -> rusqlite::Result<u32> {
@@ -189,7 +189,7 @@ impl SqliteEngine {
         }
         progress.at("compressing", total, total);
         if done.sessions > 0 {
-            self.shrink();
+            self.shrink(done.before.saturating_sub(done.after));
         }
         Ok(done)
     }
@@ -270,19 +270,18 @@ impl SqliteEngine {
         })
     }
 
-    /// Gives free pages back to the file system, if they are a large part of the file. If that fails,
-    /// new entries take them.
-    fn shrink(&mut self) {
-        let count = |name: &str| -> rusqlite::Result<i64> {
+    /// Rewrites the file without what compression has freed, if that is a large part of it. Most of
+    /// it is no free page but room within pages. If rewriting fails, new entries take the room.
+    fn shrink(&mut self, freed: u64) {
+        let size = |name: &str| -> rusqlite::Result<u64> {
             self.connection
-                .pragma_query_value(None, name, |row| row.get(0))
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                .map(i64::cast_unsigned)
         };
-        let Ok((free, all)) =
-            count("freelist_count").and_then(|free| Ok((free, count("page_count")?)))
-        else {
+        let Ok(bytes) = size("page_count").and_then(|pages| Ok(pages * size("page_size")?)) else {
             return;
         };
-        if free * FREE_PART < all {
+        if freed * FREED_PART < bytes {
             return;
         }
         let path = self.path.clone();
