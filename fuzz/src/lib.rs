@@ -11,7 +11,7 @@ use tertulia_core::jsonl;
 use tertulia_core::team::code::code;
 use tertulia_core::team::{Registry, TeamFile, markers};
 use tertulia_formats::claude_master::{self, Kept};
-use tertulia_formats::importer::{Input, importer};
+use tertulia_formats::importer::{Importer, Input, importer};
 use tertulia_formats::openagent_terminal::{self, SessionFile};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_server::lines::{Framed, Framer};
@@ -24,10 +24,15 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("entry", entry),
     ("log", log),
+    ("aider", aider),
     ("claude_code", claude_code),
     ("claude_master", claude_master),
     ("codex", codex),
+    ("copilot", copilot),
+    ("crush", crush),
     ("gemini_cli", gemini_cli),
+    ("goose", goose),
+    ("llm", llm),
     ("openagent_terminal", openagent_terminal),
     ("opencode", opencode),
     ("snapshot", snapshot),
@@ -64,16 +69,34 @@ fn history(program: &str, data: &[u8]) {
     let Some(importer) = importer(program) else {
         panic!("there is no importer of {program}");
     };
-    let path = Path::new("fuzz");
-    let _ = importer.recognises(path, data);
     let _ = importer.begun(data);
+    let input = Input {
+        path: Path::new("fuzz"),
+        content: Some(data),
+    };
+    read_twice(importer, &input, data);
+}
+
+/// The same for a program that keeps its history in a database: SQLite reads files.
+fn database(program: &str, name: &str, data: &[u8]) {
+    let Some(importer) = importer(program) else {
+        panic!("there is no importer of {program}");
+    };
+    let Ok(folder) = tempfile::tempdir() else {
+        panic!("there is no room for a temporary file");
+    };
+    let path = folder.path().join(name);
+    assert!(std::fs::write(&path, data).is_ok());
+    read_twice(importer, &Input::of(&path), data);
+    // What other programs keep is never changed.
+    assert!(std::fs::read(&path).is_ok_and(|now| now == data));
+}
+
+fn read_twice(importer: &dyn Importer, input: &Input<'_>, data: &[u8]) {
+    let _ = importer.recognises(input.path, data);
     let read = || {
         let mut sessions = Vec::new();
-        let input = Input {
-            path,
-            content: Some(data),
-        };
-        let result = importer.read(&input, &mut |session| {
+        let result = importer.read(input, &mut |session| {
             sessions.push(session);
             ControlFlow::Continue(())
         });
@@ -85,6 +108,32 @@ fn history(program: &str, data: &[u8]) {
         let ids: HashSet<_> = session.said.iter().map(|said| said.id).collect();
         assert_eq!(ids.len(), session.said.len());
     }
+}
+
+/// A chat history of aider.
+pub fn aider(data: &[u8]) {
+    history("aider", data);
+}
+
+/// A session file of Copilot CLI.
+pub fn copilot(data: &[u8]) {
+    history("copilot", data);
+}
+
+/// The database of Crush.
+pub fn crush(data: &[u8]) {
+    database("crush", "crush.db", data);
+}
+
+/// A session file of goose, or its database.
+pub fn goose(data: &[u8]) {
+    history("goose", data);
+    database("goose", "sessions.db", data);
+}
+
+/// The database of LLM.
+pub fn llm(data: &[u8]) {
+    database("llm", "logs.db", data);
 }
 
 /// A session file of Claude Code.

@@ -7,12 +7,14 @@ mod tests;
 
 pub use divergence::{Comparison, TurnComparison, TurnMatch, compare, similarity};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::entry::{
     Body, Entry, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome, Usage,
     plain,
 };
+use crate::price::{Cost, PriceTable};
 use crate::redact::redact;
 
 /// Name of the failure of an answer that the user cancelled.
@@ -236,6 +238,18 @@ impl Recording {
 pub fn usage_of(turns: &[RecordedTurn]) -> Option<Usage> {
     let all = turns.iter().flat_map(|turn| &turn.usage);
     all.map(|spent| spent.usage).reduce(Usage::plus)
+}
+
+/// Returns what turns cost at prices of one time, so that two recordings can be compared. `None` if the
+/// tokens, the model or its price of any answer are unknown.
+pub fn cost_of(turns: &[RecordedTurn], prices: &PriceTable, at: Timestamp) -> Option<Cost> {
+    let mut spent = turns.iter().flat_map(|turn| &turn.usage).peekable();
+    spent.peek()?;
+    let cost = |spent: &ModelUsage| {
+        let price = prices.schedule(spent.model.as_deref()?).at(at)?;
+        Some(price.cost(&spent.usage))
+    };
+    spent.map(cost).sum()
 }
 
 /// Recorded results that answer the tool calls of a replay, each once.

@@ -22,9 +22,6 @@ const PROGRAM: &str = "codex";
 /// Name of the agent that answers.
 const AGENT: &str = "codex";
 
-/// First bytes of a file that was compressed with zstd.
-const COMPRESSED: &[u8] = b"\x28\xb5\x2f\xfd";
-
 /// Importer of Codex's sessions.
 #[derive(Debug)]
 pub struct Codex;
@@ -39,10 +36,7 @@ impl Importer for Codex {
         name.is_some_and(|name| name.starts_with("rollout-") && name.ends_with(".jsonl.zst"))
     }
 
-    fn recognises(&self, path: &Path, beginning: &[u8]) -> bool {
-        if beginning.starts_with(COMPRESSED) {
-            return self.is_candidate(path);
-        }
+    fn recognises(&self, _: &Path, beginning: &[u8]) -> bool {
         // The first line contains the instructions for the model and may be longer than what is
         // looked at.
         let start = &beginning[..beginning.len().min(400)];
@@ -62,10 +56,6 @@ impl Importer for Codex {
     }
 
     fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
-        if input.beginning()?.starts_with(COMPRESSED) {
-            let words = "it is compressed; decompress it with `zstd -d` and import the result";
-            return Err(ReadError::Invalid(words.to_owned()));
-        }
         let mut rollout = Rollout::new(input.path);
         let mut lines = JsonLines::new(input.open()?);
         while let Some(line) = lines.next_line()? {

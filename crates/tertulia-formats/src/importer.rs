@@ -95,10 +95,22 @@ pub fn importer(name: &str) -> Option<&'static dyn Importer> {
 pub enum ReadError {
     /// The file system refused.
     #[error("{0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The file is not what it should be.
     #[error("{0}")]
     Invalid(String),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        match error.kind() {
+            // What is wrong with a compressed file.
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::Other => {
+                ReadError::Invalid(format!("it is damaged: {error}"))
+            }
+            _ => ReadError::Io(error),
+        }
+    }
 }
 
 /// Returns what follows the first field of this name at the beginning of a file, which may be longer

@@ -44,8 +44,7 @@
 //! | [`LateStore`] | a store that could not be opened yet |
 //!
 //! The crate has no Cargo features: the files backend keeps its list rows and its index in SQLite
-//! too, so that leaving out a backend would save no dependency. It pulls in no HTTP stack, no
-//! terminal and no agent.
+//! too, so that leaving it out would save no dependency.
 
 mod adopt;
 mod chain;

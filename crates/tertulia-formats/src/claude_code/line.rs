@@ -191,7 +191,7 @@ fn assistant(
             usage_id: usage.map(|_| usage_id(line, message)),
             usage,
             model,
-            interrupted: false,
+            interrupted: is_true_at(line, "/isAbortedMidStream"),
         },
     );
 }

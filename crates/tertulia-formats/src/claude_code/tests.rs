@@ -242,6 +242,24 @@ fn damage_is_counted_and_cycles_end() {
 }
 
 #[test]
+fn an_answer_that_was_cut_off_is_interrupted() {
+    let text = json!([{ "type": "text", "text": "word0 word1" }]);
+    let mut cut = line("assistant", "2", "1", text.clone());
+    cut["isAbortedMidStream"] = json!(true);
+    let whole = line("assistant", "4", "3", text);
+    let content = file(&[
+        line("user", "1", "", json!("count")),
+        cut,
+        line("user", "3", "2", json!("again")),
+        whole,
+    ]);
+    let session = sessions(&content).remove(0);
+    let said = session.said.iter();
+    let interrupted: Vec<bool> = said.map(|said| said.message.interrupted).collect();
+    assert_eq!(interrupted, [false, true, false, false]);
+}
+
+#[test]
 fn what_the_program_wrote_is_not_the_user() {
     let mut meta = line("user", "1", "", json!("Caveat"));
     meta["isMeta"] = json!(true);

@@ -362,7 +362,7 @@ fn an_absurd_end_of_a_shared_beginning_is_harmless() {
 }
 
 #[test]
-fn files_with_long_instructions_and_compressed_files_are_recognised() {
+fn files_with_long_instructions_are_recognised() {
     let meta = json!({ "id": "a", "base_instructions": { "text": "x".repeat(30_000) } });
     let content = file(&[line(0, "session_meta", &meta)]);
     let beginning = &content[..crate::importer::BEGINNING];
@@ -370,11 +370,28 @@ fn files_with_long_instructions_and_compressed_files_are_recognised() {
     let header = r#"{"id":"a","timestamp":"2025-05-07T17:24:21Z","instructions":"xxx"#;
     assert!(Codex.recognises(Path::new("a.jsonl"), header.as_bytes()));
     assert!(!Codex.recognises(Path::new("a.json"), br#"{"id":"a","type":"message"}"#));
+}
 
+#[test]
+fn compressed_files_are_read() {
+    let lines = [
+        line(0, "session_meta", &json!({ "id": "a" })),
+        line(1, "response_item", &said("user", "hi")),
+    ];
+    let content = file(&lines);
+    let compressed = zstd::encode_all(&content[..], 3).unwrap();
     let name = Path::new("rollout-2026-01-02T03-04-05-a.jsonl.zst");
-    assert!(Codex.is_candidate(name) && Codex.recognises(name, COMPRESSED));
-    let error = read(&Codex, name, COMPRESSED).unwrap_err();
-    assert!(error.to_string().contains("zstd -d"), "{error}");
+    assert!(Codex.is_candidate(name));
+    let input = Input {
+        path: name,
+        content: Some(&compressed),
+    };
+    assert!(Codex.recognises(name, &input.beginning().unwrap()));
+    let read_from = |content| read(&Codex, name, content).unwrap();
+    assert_eq!(read_from(&compressed), read_from(&content));
+    // A file that was cut off is an error, not a shorter session.
+    let cut = read(&Codex, name, &compressed[..compressed.len() - 5]);
+    assert!(cut.is_err());
 }
 
 #[test]

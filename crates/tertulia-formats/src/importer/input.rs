@@ -9,6 +9,11 @@ use super::{BEGINNING, ReadError};
 /// Size of the buffer for reading.
 const BUFFER: usize = 1 << 18;
 
+/// First bytes of a file that was compressed with zstd.
+const COMPRESSED: &[u8] = b"\x28\xb5\x2f\xfd";
+/// Largest window of compressed files, as a power of two: that of zstd's highest ordinary level.
+const LARGEST_WINDOW: u32 = 27;
+
 /// A file to import, or the content of standard input.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
@@ -27,16 +32,24 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Opens the file for reading from its beginning.
+    /// Opens the file for reading from its beginning. What was compressed with zstd is read as what it
+    /// was before.
     pub fn open(&self) -> io::Result<Box<dyn BufRead + 'a>> {
-        Ok(match self.content {
+        let mut opened: Box<dyn BufRead + 'a> = match self.content {
             Some(content) => Box::new(content),
             None => Box::new(BufReader::with_capacity(BUFFER, File::open(self.path)?)),
-        })
+        };
+        if !opened.fill_buf()?.starts_with(COMPRESSED) {
+            return Ok(opened);
+        }
+        let mut decoder = zstd::Decoder::with_buffer(opened)?;
+        // A damaged file must not claim all memory.
+        decoder.window_log_max(LARGEST_WINDOW)?;
+        Ok(Box::new(BufReader::with_capacity(BUFFER, decoder)))
     }
 
     /// Reads the beginning of the file.
-    pub fn beginning(&self) -> io::Result<Vec<u8>> {
+    pub fn beginning(&self) -> Result<Vec<u8>, ReadError> {
         let mut beginning = Vec::with_capacity(BEGINNING);
         self.open()?
             .take(BEGINNING as u64)

@@ -17,6 +17,7 @@ impl Workspace {
         if self.settings.store == StoreUrl::Memory || !self.settings.data.is_dir() {
             return;
         }
+        let mut has_sessions = false;
         if Folders::read(&file).is_none() {
             let newest = self.wait(self.sessions.store().list(
                 &Filter {
@@ -28,8 +29,10 @@ impl Workspace {
             let rows = newest.map(|listing| listing.rows).unwrap_or_default();
             self.settings.folders = Folders::of_sessions(rows.iter().map(|row| &row.meta));
             self.settings.project.unite(&self.settings.folders);
+            has_sessions = !rows.is_empty();
         }
-        if !self.settings.folders.is_empty() || self.settings.project.has_git() {
+        // With the file, the next command need not read the sessions.
+        if has_sessions || !self.settings.folders.is_empty() || self.settings.project.has_git() {
             self.remember_project();
         }
     }

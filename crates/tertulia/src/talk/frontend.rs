@@ -474,8 +474,7 @@ impl Frontend for Output<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tertulia_core::entry::{Body, Head, NewEntry, Role};
-    use tertulia_core::entry::{human, plain};
+    use tertulia_core::entry::{Body, Head, NewEntry, Role, human, plain};
     use tertulia_core::id::EntryId;
 
     use super::*;

@@ -166,10 +166,12 @@ fn nothing_to_say_is_wrong_usage() {
     assert!(home.all().is_empty());
 }
 
-const MESSAGE_KEYS: [&str; 13] = [
+const MESSAGE_KEYS: [&str; 15] = [
     "at",
+    "author",
     "content",
     "hash",
+    "host",
     "id",
     "interrupted",
     "model",

@@ -226,14 +226,23 @@ fn a_fork_without_its_origin_says_so() {
 }
 
 #[test]
-fn a_compressed_file_says_what_to_do() {
+fn compressed_files_are_read_and_damaged_ones_named() {
     let home = &Home::new();
     let folder = home.folder("sessions");
     let name = "rollout-2026-01-02T03-04-05-01a1e094-1b23-7bb3-b1de-481e4e055140.jsonl.zst";
-    fs::write(folder.join(name), b"\x28\xb5\x2f\xfd\x00").unwrap();
-    let recorded = recorded("codex").join("reasoning.jsonl");
-    fs::copy(recorded, folder.join("reasoning.jsonl")).unwrap();
-    let output = home.run(&["import", folder.to_str().unwrap()]);
-    output.code(5).notes("zstd -d");
+    let plain = recorded("codex").join("reasoning.jsonl");
+    let compressed = zstd::encode_all(&fs::read(&plain).unwrap()[..], 3).unwrap();
+    fs::write(folder.join(name), compressed).unwrap();
+    let folder = folder.to_str().unwrap();
+    home.run(&["import", folder]).ok();
+    assert_eq!(home.all().len(), 1);
+    home.run(&["import", plain.to_str().unwrap()])
+        .ok()
+        .says("nothing new");
+    let damaged = "rollout-2026-01-02T03-04-06-01a1e094-1b23-7bb3-b1de-481e4e055141.jsonl.zst";
+    let path = Path::new(folder).join(damaged);
+    fs::write(&path, b"\x28\xb5\x2f\xfd\x00").unwrap();
+    let output = home.run(&["import", folder]);
+    output.code(5).notes(damaged);
     assert_eq!(home.all().len(), 1);
 }

@@ -122,6 +122,23 @@ fn the_document() {
 }
 
 #[test]
+fn costs_are_compared_at_prices_of_today() {
+    let home = &Home::new();
+    let id = recorded(home);
+    home.settings("[prices.\"demo*\"]\ninput = 500000\noutput = 1000000\n");
+    let replay = replayed(home, &[&id, "--with-agent", "demo", "--to", "2"]);
+    let spent = |what: &str| replay["tokens"]["original"][what].as_u64().unwrap();
+    let expected = (spent("input") + 2 * spent("output")) as f64 / 2.0;
+    assert_eq!(
+        replay["cost"],
+        json!({ "original": expected, "replay": expected })
+    );
+    let shown = home.run(&["replay", &id, "--with-agent", "demo", "--to", "2"]);
+    let line = format!("Cost at today's prices: ${expected:.2} → ${expected:.2}");
+    assert!(shown.ok().stdout.contains(&line), "{line}");
+}
+
+#[test]
 fn another_agent_diverges() {
     let home = &Home::new();
     home.script_agent("other", "tail -n1 | sed 's/.*echo one.*/one/'");

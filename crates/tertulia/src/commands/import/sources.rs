@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use serde::de::IgnoredAny;
 use tertulia_core::jsonl;
 use tertulia_core::session::SESSION_LIMIT;
-use tertulia_formats::importer::{IMPORTERS, Importer, Input};
+use tertulia_formats::importer::{IMPORTERS, Importer, Input, ReadError};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_formats::{claude_master, openagent_terminal};
 
@@ -89,10 +89,13 @@ impl Source {
     }
 
     fn recognised(&self) -> CommandResult<Option<&'static dyn Importer>> {
-        let beginning = self
-            .input()
-            .beginning()
-            .map_err(|error| unreadable(&self.path, error))?;
+        let beginning = self.input().beginning().map_err(|error| match error {
+            ReadError::Io(error) => unreadable(&self.path, error),
+            ReadError::Invalid(reason) => {
+                let words = format!("cannot import {}: {reason}", self.path.display());
+                CommandError::new(ErrorKind::Invalid, words)
+            }
+        })?;
         let mut all = IMPORTERS.iter().copied();
         Ok(all.find(|importer| importer.recognises(&self.path, &beginning)))
     }

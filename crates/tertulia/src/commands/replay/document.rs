@@ -5,18 +5,18 @@ use tertulia_core::entry::ToolCall;
 use tertulia_core::replay::{AnswerEnd, RecordedTurn, usage_of};
 
 use super::play::PlayEnd;
-use super::{Outcome, diverged};
+use super::{Outcome, Prices, diverged};
 
 /// Returns the document of all replays, or of the plans for a dry run.
-pub fn of(outcomes: &[Outcome], dry_run: bool) -> Value {
+pub fn of(outcomes: &[Outcome], prices: &Prices, dry_run: bool) -> Value {
     let replays = outcomes.iter().map(|outcome| match dry_run {
-        true => replay(outcome, planned_turns(outcome), "planned"),
-        false => replay(outcome, compared_turns(outcome), status(outcome)),
+        true => replay(outcome, planned_turns(outcome), "planned", prices),
+        false => replay(outcome, compared_turns(outcome), status(outcome), prices),
     });
     json!({ "replays": replays.collect::<Vec<Value>>(), "diverged": diverged(outcomes) })
 }
 
-fn replay(outcome: &Outcome, turns: Vec<Value>, status: &str) -> Value {
+fn replay(outcome: &Outcome, turns: Vec<Value>, status: &str, prices: &Prices) -> Value {
     let (plan, played) = (&outcome.plan, outcome.played.as_ref());
     let original = &plan.original.recording;
     let error = outcome
@@ -30,7 +30,10 @@ fn replay(outcome: &Outcome, turns: Vec<Value>, status: &str) -> Value {
         "turns": turns,
         "first_divergence": first_divergence(outcome),
         "tokens": { "original": tokens(&original.turns), "replay": tokens(outcome.turns()) },
-        "cost": { "original": cost(&original.turns), "replay": cost(outcome.turns()) },
+        "cost": {
+            "original": prices.dollars(&original.turns),
+            "replay": prices.dollars(outcome.turns()),
+        },
         "status": status,
         "error": error,
     })
@@ -118,9 +121,4 @@ fn tokens(turns: &[RecordedTurn]) -> Value {
             "estimated": usage.estimated,
         })
     })
-}
-
-/// Returns the cost of turns; null while no price is known.
-fn cost(_turns: &[RecordedTurn]) -> Value {
-    Value::Null
 }

@@ -10,8 +10,10 @@ mod report;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
+use jiff::Timestamp;
 use tertulia_agents::ToolSide;
-use tertulia_core::replay::{Comparison, RecordedTurn, compare};
+use tertulia_core::price::{Cost, PriceTable};
+use tertulia_core::replay::{Comparison, RecordedTurn, compare, cost_of};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -34,7 +36,8 @@ use play::{PlayEnd, Played};
     tertulia replay 5f3a9c1e --with-model gpt-5 --to 3  its first three prompts with another model\n  \
     tertulia replay @ --with-agent demo --dry-run       list what would be sent\n  \
     tertulia replay suite/ --with-model m --fail-on-divergence --json\n\n\
-    In --json, `ours` is the original and `theirs` the replay. `cost` is null where no price is known.")]
+    In --json, `ours` is the original and `theirs` the replay. Both costs are at today's prices, in dollars, so that\n\
+    they can be compared; `cost` is null where no price is known.")]
 pub struct ReplayArgs {
     /// Sessions, files from `export --format jsonl`, or folders of such files
     #[arg(value_name = "REF", required = true)]
@@ -54,6 +57,26 @@ pub struct ReplayArgs {
     /// List the prompts, the recorded tool calls and the agent, and send nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+/// Prices of today.
+pub struct Prices {
+    table: PriceTable,
+    now: Timestamp,
+}
+
+impl Prices {
+    fn of(workspace: &Workspace) -> Prices {
+        Prices {
+            table: PriceTable::with(workspace.settings.prices.clone()),
+            now: workspace.sessions.clock().now(),
+        }
+    }
+
+    /// Returns the cost of turns in dollars, if every price is known.
+    fn dollars(&self, turns: &[RecordedTurn]) -> Option<f64> {
+        cost_of(turns, &self.table, self.now).map(Cost::dollars)
+    }
 }
 
 /// A plan, and what became of it.
@@ -105,10 +128,11 @@ pub fn run(args: &ReplayArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let workspace = open::workspace(global, ui)?;
     let originals = originals::find(&args.references, args.to, &workspace, ui)?;
     let plans = plan::plans(args, originals, &workspace)?;
+    let prices = Prices::of(&workspace);
     if args.dry_run {
         let planned: Vec<Outcome> = plans.into_iter().map(Outcome::unplayed).collect();
         match ui.json {
-            true => ui.document(&document::of(&planned, true)),
+            true => ui.document(&document::of(&planned, &prices, true)),
             false => report::planned(&planned, ui),
         }
         return Ok(ExitCode::SUCCESS);
@@ -116,8 +140,8 @@ pub fn run(args: &ReplayArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     mention_own_tools(&plans, ui);
     let (outcomes, signal) = play_all(plans, &workspace, ui)?;
     match ui.json {
-        true => ui.document(&document::of(&outcomes, false)),
-        false => report::played(&outcomes, ui),
+        true => ui.document(&document::of(&outcomes, &prices, false)),
+        false => report::played(&outcomes, &prices, ui),
     }
     retention::keep_workspace(&workspace, ui);
     if let Some(signal) = signal {

@@ -4,9 +4,11 @@ use tertulia_core::replay::{
     AnswerEnd, Comparison, RecordedCall, RecordedTurn, TurnComparison, TurnMatch, usage_of,
 };
 
+use tertulia_formats::stats::dollars;
+
 use super::plan::Plan;
 use super::play::PlayEnd;
-use super::{Outcome, diverged};
+use super::{Outcome, Prices, diverged};
 use crate::show;
 use crate::ui::{BOLD, Ui, fit, grouped, harmless};
 
@@ -80,9 +82,9 @@ pub fn planned(outcomes: &[Outcome], ui: &mut Ui) {
 }
 
 /// Reports where the replays diverged: turn by turn for one, a table for several.
-pub fn played(outcomes: &[Outcome], ui: &mut Ui) {
+pub fn played(outcomes: &[Outcome], prices: &Prices, ui: &mut Ui) {
     if let [outcome] = outcomes {
-        return single(outcome, ui);
+        return single(outcome, prices, ui);
     }
     for outcome in outcomes {
         if outcome.comparison.first_divergence().is_some() {
@@ -92,13 +94,17 @@ pub fn played(outcomes: &[Outcome], ui: &mut Ui) {
             ui.line("");
         }
     }
-    let rows: Vec<Vec<String>> = outcomes.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = outcomes
+        .iter()
+        .map(|outcome| row(outcome, prices))
+        .collect();
     let headings = [
         "SESSION",
         "TURNS",
         "FIRST DIVERGENCE",
         "TOKENS BEFORE",
         "TOKENS AFTER",
+        "COST",
         "REPLAY",
     ];
     ui.table(&headings, &rows);
@@ -109,7 +115,7 @@ pub fn played(outcomes: &[Outcome], ui: &mut Ui) {
     ));
 }
 
-fn single(outcome: &Outcome, ui: &mut Ui) {
+fn single(outcome: &Outcome, prices: &Prices, ui: &mut Ui) {
     let turns = outcome.comparison.turns.iter();
     let turns = (1..).zip(turns.zip(&outcome.plan.original.recording.turns));
     let rows: Vec<Vec<String>> = turns
@@ -131,6 +137,10 @@ fn single(outcome: &Outcome, ui: &mut Ui) {
         "Tokens: original {}; replay {}",
         tokens(&outcome.plan.original.recording.turns),
         tokens(outcome.turns())
+    ));
+    ui.line(&format!(
+        "Cost at today's prices: {}",
+        costs(outcome, prices)
     ));
     let session = outcome.played.as_ref().and_then(|played| played.session);
     if let Some(session) = session {
@@ -216,7 +226,7 @@ fn ending(turn: Option<&RecordedTurn>) -> String {
     }
 }
 
-fn row(outcome: &Outcome) -> Vec<String> {
+fn row(outcome: &Outcome, prices: &Prices) -> Vec<String> {
     let (plan, played) = (&outcome.plan, outcome.played.as_ref());
     let total = plan.original.recording.turns.len();
     let completed = played.map_or(0, |played| played.completed);
@@ -241,6 +251,7 @@ fn row(outcome: &Outcome) -> Vec<String> {
         first,
         tokens(&plan.original.recording.turns),
         tokens(outcome.turns()),
+        costs(outcome, prices),
         session.map_or_else(|| "-".to_owned(), |session| session.short()),
     ]
 }
@@ -282,6 +293,16 @@ fn result(compared: &TurnComparison) -> String {
 /// Formats a similarity. Rounds down, so that only equal texts have 1.00.
 fn ratio(similarity: f64) -> String {
     format!("{:.2}", (similarity * 100.0).floor() / 100.0)
+}
+
+/// Formats the costs of the original and of the replay.
+fn costs(outcome: &Outcome, prices: &Prices) -> String {
+    let shown = |turns: &[RecordedTurn]| match prices.dollars(turns) {
+        Some(amount) => dollars(amount),
+        None => "no price".to_owned(),
+    };
+    let original = shown(&outcome.plan.original.recording.turns);
+    format!("{original} → {}", shown(outcome.turns()))
 }
 
 fn tokens(turns: &[RecordedTurn]) -> String {
