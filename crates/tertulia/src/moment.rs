@@ -33,7 +33,7 @@ pub fn span(text: &str) -> CommandResult<SignedDuration> {
 /// Parses a time: a span before now, a date, or a full time.
 pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
     let wrong = || {
-        CommandError::new(ErrorKind::Usage, format!("'{text}' is not a moment"))
+        CommandError::new(ErrorKind::Usage, format!("'{text}' is not a date or time"))
             .hint("write how long ago (24h, 7d, 4w), a date (2026-11-01) or a time (2026-11-01T08:00:00Z)")
     };
     if let Ok(moment) = text.parse::<Timestamp>() {

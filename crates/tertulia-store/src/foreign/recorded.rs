@@ -16,6 +16,8 @@ use tertulia_core::session::Log;
 
 /// Number of entries to read at once.
 const PAGE: usize = 1_000;
+/// Attempts to import what another program imports at the same time.
+const ATTEMPTS: usize = 3;
 /// Number of entries after which a chunk is written.
 const CHUNK: usize = 500;
 /// Number of bytes after which a chunk is written.
@@ -90,8 +92,21 @@ struct Branch {
 }
 
 impl Intake<'_> {
-    /// Imports a session whose messages have ids.
+    /// Imports a session whose messages have ids. If another program imports it at the same time,
+    /// looks at what that one has written.
     pub(super) async fn take_in_recorded(&mut self, talk: &Foreign) -> StoreResult<Taken> {
+        for _ in 0..ATTEMPTS {
+            match self.take_in_once(talk).await {
+                Err(StoreError::Exists(id) | StoreError::Conflict { id, .. }) => {
+                    self.trails.remove(&id);
+                }
+                taken => return taken,
+            }
+        }
+        self.take_in_once(talk).await
+    }
+
+    async fn take_in_once(&mut self, talk: &Foreign) -> StoreResult<Taken> {
         let mut id = talk.id;
         let mut diverged = None;
         // Each iteration shares more messages with the session than the previous one.
@@ -150,6 +165,10 @@ impl Intake<'_> {
         };
         let mut longest: Option<Branch> = None;
         for id in self.beginning_with(first.id).await? {
+            // A fork of this very session, which was removed for good: it cannot be its own origin.
+            if self.descends_from(id, talk.id).await? {
+                continue;
+            }
             let trail = self.trail(id).await?.unwrap_or_default();
             let shared = trail.shared(talk, 0);
             if longest.as_ref().is_none_or(|branch| branch.shared < shared) {
@@ -157,6 +176,23 @@ impl Intake<'_> {
             }
         }
         Ok(longest)
+    }
+
+    /// Returns true if a session is a fork, a merge or a replay of another one, or of one of those.
+    async fn descends_from(&self, id: SessionId, ancestor: SessionId) -> StoreResult<bool> {
+        let (mut seen, mut next) = (HashSet::new(), vec![id]);
+        while let Some(id) = next.pop() {
+            if id == ancestor {
+                return Ok(true);
+            }
+            if seen.insert(id)
+                && let Some(row) = self.sessions.store().find(&Lookup::Id(id), 1).await?.pop()
+            {
+                let origins = row.meta.parent.iter().chain(&row.meta.merged);
+                next.extend(origins.map(|origin| origin.id));
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the sessions whose first message is `first`.

@@ -81,7 +81,10 @@ pub fn run(args: &BlameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         to: all.len(),
     });
     if lines.to > all.len() || lines.from == 0 || lines.from > lines.to.max(1) {
-        let words = format!("{} has {} lines", path.display(), all.len());
+        let words = match lines.from == 0 || lines.from > lines.to {
+            true => "lines are counted from 1, and FROM comes before TO".to_owned(),
+            false => format!("{} has {} lines", path.display(), all.len()),
+        };
         return Err(CommandError::new(ErrorKind::Usage, words).hint("name lines as FILE:FROM-TO"));
     }
     let (recorded, edits) = recorded(&workspace, &path, ui)?;

@@ -100,6 +100,12 @@ pub fn run(args: &MergeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     let merging = Merging::read(&workspace, ours, theirs, ui)?;
     if let Some((session, words)) = merging.nothing_to_do()? {
         ui.note(&format!("Nothing to merge: {words}"));
+        if args.title.is_some() || args.summarise.is_some() || args.order != OrderArg::Time {
+            ui.warn(&format!(
+                "--order, --title and --summarise make no second merge: `tertulia rm {}` first to merge anew",
+                session.meta.id.short()
+            ));
+        }
         if ui.json {
             let mut document = merging.document(Some(&session), 0);
             document["reason"] = json!(words);

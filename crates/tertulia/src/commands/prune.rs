@@ -28,7 +28,7 @@ pub struct PruneArgs {
     /// Sessions without a new message for this long: 12h, 30d, 8w
     #[arg(long, value_name = "SPAN")]
     older_than: Option<String>,
-    /// Keep the newest, however old
+    /// Keep the newest N, however old
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
     /// Only show what would happen
@@ -80,11 +80,15 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     } else if idle {
         ui.note("Nothing to prune.");
     } else if !args.dry_run {
-        ui.advise(&format!(
-            "Moved {} to the trash, removed {} for good. `tertulia undo` brings back what was moved to the trash.",
+        let mut words = format!(
+            "Moved {} to the trash, removed {} for good.",
             show::count(done.trashed.len() as u64, "session"),
             done.purged.len()
-        ));
+        );
+        if !done.trashed.is_empty() {
+            words.push_str(" `tertulia undo` brings back what was moved to the trash.");
+        }
+        ui.advise(&words);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,7 +122,7 @@ fn tell(workspace: &Workspace, plan: &Plan, ui: &mut Ui) {
     let now = workspace.sessions.clock().now();
     let parts = [
         (&plan.trash, "to the trash"),
-        (&plan.purge, "removed for good (in the trash for long)"),
+        (&plan.purge, "removed for good (in the trash for too long)"),
         (&plan.open, "left alone: open in a running program"),
         (&plan.pinned, "left alone: pinned"),
         (&plan.restored, "left alone: taken out of the trash"),

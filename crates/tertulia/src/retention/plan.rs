@@ -125,7 +125,10 @@ fn left_alone(row: &Row) -> Option<Left> {
 }
 
 fn is_pinned(row: &Row) -> bool {
-    row.meta.tags.iter().any(|tag| tag == PINNED)
+    row.meta
+        .tags
+        .iter()
+        .any(|tag| tag.eq_ignore_ascii_case(PINNED))
 }
 
 impl Plan {

@@ -57,7 +57,9 @@ impl RetentionState {
     /// applied, and again when they change.
     pub fn step(&mut self, retention: &Retention, now: Timestamp, idle: bool) -> Step {
         let rules = written(retention);
-        let announced = self.announced && self.rules == rules;
+        // If the clock was set back, it is not known how long ago the rules were announced.
+        let is_later = self.ran_at.is_none_or(|ran_at| ran_at <= now);
+        let announced = self.announced && self.rules == rules && is_later;
         self.rules = rules;
         self.ran_at = Some(now);
         self.announced = announced || !idle;

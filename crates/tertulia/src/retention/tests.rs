@@ -136,6 +136,16 @@ fn changed_rules_are_announced_again() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_announces_again() {
+    let world = World::new("sqlite", "[retention]\nmax_age = \"30d\"\n");
+    world.say(0, "old", vec![]);
+    assert!(world.run(60).contains("will move"));
+    assert!(world.run(40).contains("will move"));
+    assert_eq!(world.titles(Trash::Only), Vec::<String>::new());
+    assert!(world.run(42).contains("moved 1 session"));
+}
+
+#[test]
 fn each_store_is_announced_for_itself() {
     let world = World::new("sqlite", "[retention]\nmax_count = 0\n");
     world.say(0, "old", vec![]);

@@ -78,9 +78,13 @@ fn lines_belong_to_the_calls_that_wrote_them() {
         let place = format!("{path}:5");
         let output = home.run(&["blame", &place]).ok();
         output.says("not known: line 5").notes("a person, a script");
-        for (wrong, code) in [(":9", 2), (":3-2", 2), (":0", 2)] {
+        for (wrong, words) in [
+            (":9", "5 lines"),
+            (":3-2", "FROM comes before TO"),
+            (":0", "counted from 1"),
+        ] {
             let place = format!("{path}{wrong}");
-            home.run(&["blame", &place]).code(code).notes("5 lines");
+            home.run(&["blame", &place]).code(2).notes(words);
         }
         home.run(&["blame", "nowhere.rs"]).code(3);
     });

@@ -106,3 +106,35 @@ fn a_watched_history_is_followed() {
         said("s", &["one", "two", "three"]);
     });
 }
+
+#[test]
+fn a_folder_is_watched_by_a_relative_path_and_files_may_vanish() {
+    let home = &Home::new();
+    let folder = home.project().join("kept");
+    fs::create_dir(&folder).unwrap();
+    append(&folder.join("a.jsonl"), &line("s", "1", "", "one"));
+    let child = home
+        .prepare(&["import", "kept", "--watch"])
+        .command()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _watching = Watching(child.unwrap());
+    let said = |session: &str, expected: &[&str]| {
+        until("the import of what was added", || {
+            let shown = home.run(&["show", session, "--json"]);
+            let known = shown.status.success() && home.said(session) == expected;
+            known.then_some(())
+        });
+    };
+    said("s", &["one"]);
+    // Gone or renamed before the files are read.
+    append(&folder.join("gone.jsonl"), &line("g", "2", "", "gone"));
+    fs::remove_file(folder.join("gone.jsonl")).unwrap();
+    append(&folder.join("b.jsonl"), &line("t", "3", "", "other"));
+    fs::rename(folder.join("b.jsonl"), folder.join("c.jsonl")).unwrap();
+    said("t", &["other"]);
+    append(&folder.join("a.jsonl"), &line("s", "4", "1", "two"));
+    said("s", &["one", "two"]);
+}

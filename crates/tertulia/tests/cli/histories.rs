@@ -246,3 +246,45 @@ fn compressed_files_are_read_and_damaged_ones_named() {
     output.code(5).notes(damaged);
     assert_eq!(home.all().len(), 1);
 }
+
+#[test]
+fn an_original_that_was_removed_for_good_is_imported_anew() {
+    both(|home| {
+        home.settings("[retention]\ntrash = \"0s\"\n");
+        let original = recorded("codex").join("multi-turn.jsonl");
+        let original = original.to_str().unwrap();
+        home.run(&["import", original]).ok();
+        let before = home.run(&["stats", "--all", "--json"]).ok().json();
+        let id = home.all()[0]["id"].as_str().unwrap().to_owned();
+        home.run(&["fork", &format!("{id}:5")]).ok();
+        home.run(&["rm", "-y", &id]).ok();
+        home.run(&["prune", "-y"]).ok();
+        assert_eq!(home.all().len(), 1);
+        home.run(&["import", original]).ok().lacks("a fork of");
+        // Not a fork of its own fork.
+        assert_eq!(home.show(&id)["parent"], Value::Null);
+        let after = home.run(&["stats", "--all", "--json"]).ok().json();
+        assert_eq!(after["totals"]["tokens"], before["totals"]["tokens"]);
+        home.run(&["doctor"]).ok();
+    });
+}
+
+#[test]
+fn two_imports_at_once_import_once() {
+    both(|home| {
+        let folder = recorded("codex");
+        let args = ["import", folder.to_str().unwrap(), "--json"];
+        let (one, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| home.run(&args));
+            (home.run(&args), other.join().unwrap())
+        });
+        let codes = [one.status.code(), other.status.code()];
+        let sessions = home.all().len();
+        // What one of them says of damaged files, both say.
+        assert_eq!(codes[0], codes[1], "{one:?} {other:?}");
+        let again = home.run(&args);
+        assert_eq!(again.status.code(), codes[0], "{again:?}");
+        assert_eq!(home.all().len(), sessions);
+        home.run(&["doctor"]).ok();
+    });
+}

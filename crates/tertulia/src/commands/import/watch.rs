@@ -26,6 +26,8 @@ pub fn run(
     args: &ImportArgs,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    // Events name absolute paths.
+    let paths: &[PathBuf] = &paths.iter().map(|path| absolute(path)).collect::<Vec<_>>();
     let (sender, events) = channel();
     let mut watcher = notify::recommended_watcher(sender).map_err(|error| failed(&error))?;
     // Watching begins first, so that nothing is missed between the import and the first event.
@@ -38,25 +40,29 @@ pub fn run(
     report(import(workspace, paths, args, ui), ui)?;
     ui.note("watching for new messages; stop with Ctrl-C");
     loop {
-        let changed: Vec<PathBuf> = next_changes(&events, paths)?.into_iter().collect();
+        let mut changed: Vec<PathBuf> = next_changes(&events, paths)?.into_iter().collect();
+        // What was renamed or removed meanwhile has events of its own, or is gone.
+        changed.retain(|path| path.exists());
         if !changed.is_empty() {
             report(import(workspace, &changed, args, ui), ui)?;
         }
     }
 }
 
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn folder(path: &Path) -> &Path {
-    let folder = path.parent();
-    folder
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().unwrap_or(path)
 }
 
 /// Shows the failure of one import and goes on, unless the store itself fails.
 fn report(imported: CommandResult<ExitCode>, ui: &mut Ui) -> CommandResult<()> {
     match imported {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::Invalid => {
+        // A file may be damaged, or gone before it is read.
+        Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
             ui.warn(&error.words());
             Ok(())
         }

@@ -183,7 +183,7 @@ fn from_path(path: &Path, ui: &mut Ui) -> CommandResult<Vec<Original>> {
 
 fn from_file(file: &Path) -> CommandResult<Original> {
     let invalid = |why: &str| {
-        let words = format!("{} is no exported session: {why}", file.display());
+        let words = format!("{} is not an exported session: {why}", file.display());
         CommandError::new(ErrorKind::Invalid, words).hint(
             "`tertulia import FILE` takes in sessions of other programs; then replay by their ids",
         )
