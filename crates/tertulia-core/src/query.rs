@@ -74,6 +74,8 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// Only sessions of this team.
     pub team: Option<String>,
+    /// Only sessions to which this user wrote.
+    pub author: Option<String>,
     /// Only sessions with this tag.
     pub tag: Option<String>,
     /// True if automatic tags count as tags.
@@ -125,6 +127,7 @@ impl Filter {
                 .is_none_or(|tree| meta.cwd.as_deref().is_some_and(|cwd| tree.has(cwd)))
             && is(self.kind.as_ref(), Some(&meta.kind))
             && is(self.team.as_ref(), meta.team.as_ref())
+            && (self.author.as_ref()).is_none_or(|author| meta.authors.contains(author))
             && self.tag.as_ref().is_none_or(|tag| self.has_tag(meta, tag))
             && self.parent.is_none_or(|id| meta.comes_from(id))
             && self.since.is_none_or(|since| meta.updated_at >= since)

@@ -84,6 +84,9 @@ pub struct SessionMeta {
     /// Agent that was prompted or answered last, whatever the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    /// Names of the users who wrote to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
     /// The agents' own (native) sessions for this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natives: Vec<Native>,
@@ -212,6 +215,7 @@ impl SessionMeta {
             speakers: Vec::new(),
             model: None,
             answered_by: None,
+            authors: Vec::new(),
             natives: Vec::new(),
             task: None,
             team_file: None,
@@ -243,6 +247,11 @@ impl SessionMeta {
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.head();
         self.bytes += entry.line().len() as u64 + 1;
+        if let Some(author) = &entry.author
+            && !self.authors.iter().any(|name| **name == *author.name)
+        {
+            self.authors.push(author.name.to_string());
+        }
         match &entry.body {
             Body::Created(created) => self.create(entry.at, created),
             Body::Forked(_) => self.fork(entry),

@@ -10,7 +10,9 @@ use tertulia_core::entry::{Body, Entry, Head, Relation, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
-use tertulia_store::{Draft, Fork, SessionLock, Sessions, Start, StoreError, StoreResult};
+use tertulia_store::{
+    Draft, Fork, LockHolder, SessionLock, Sessions, Start, StoreError, StoreResult,
+};
 
 /// Size in bytes from which on the user is warned: 80 % of the limit.
 const NEAR_LIMIT: u64 = SESSION_LIMIT / 100 * 80;
@@ -22,6 +24,8 @@ pub enum OnConflict {
     Fork,
     /// Return the conflict as an error.
     Refuse,
+    /// Take the session over when it is opened; later, continue in a fork.
+    TakeOver,
 }
 
 /// Writes a session to a file outside the store.
@@ -48,6 +52,8 @@ pub struct LogWriter {
     mirror: Option<Arc<dyn SessionMirror>>,
     /// Whether the mirror is out of date.
     ahead: AtomicBool,
+    /// Whether another program had the session open, and may still run.
+    took_over: bool,
 }
 
 #[derive(Debug)]
@@ -84,7 +90,18 @@ impl LogWriter {
             warned_of_size: false,
             mirror: None,
             ahead: AtomicBool::new(false),
+            took_over: false,
         }
+    }
+
+    /// Returns true if the session was taken over from a program that is still running.
+    pub fn took_over(&self) -> bool {
+        self.took_over
+    }
+
+    /// Returns the program that has a session open, if it is known.
+    pub async fn holder_of(&self, id: SessionId) -> Option<LockHolder> {
+        self.sessions.store().holder(id).await.ok().flatten()
     }
 
     /// Sets the mirror, which [`copy`](LogWriter::copy) writes.
@@ -99,7 +116,12 @@ impl LogWriter {
         meta: SessionMeta,
         on_conflict: OnConflict,
     ) -> StoreResult<(LogWriter, Option<SessionId>)> {
+        let mut took_over = false;
         let (lock, taken) = match sessions.store().claim(meta.id).await {
+            Ok(None) if on_conflict == OnConflict::TakeOver => {
+                took_over = true;
+                (Some(sessions.store().take_over(meta.id).await?), false)
+            }
             Ok(lock) => {
                 let taken = lock.is_none();
                 (lock, taken)
@@ -124,6 +146,7 @@ impl LogWriter {
             warned_of_size: false,
             mirror: None,
             ahead: AtomicBool::new(false),
+            took_over,
         };
         let left = if taken {
             Some(writer.continue_in_fork(at, Vec::new()).await?.0)

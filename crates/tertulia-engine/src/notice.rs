@@ -8,7 +8,7 @@ use crate::event::{SessionEvent, Tone};
 use tertulia_agents::AgentError;
 use tertulia_core::id::SessionId;
 use tertulia_core::session::Damage;
-use tertulia_store::{HeldLock, StoreError};
+use tertulia_store::{HeldLock, LockHolder, StoreError};
 
 /// Something that the human should know.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub enum Notice {
         from: SessionId,
         /// The fork.
         to: SessionId,
+        /// The other program, if it is known.
+        holder: Option<LockHolder>,
     },
     /// A half-written answer was read back.
     Recovered {
@@ -129,11 +131,15 @@ impl Notice {
     /// Returns its text.
     pub fn text(&self) -> String {
         match self {
-            Notice::SteppedAside { from, to } => format!(
-                "another program is writing to session {}; continuing in a fork, {}",
-                from.short(),
-                to.short()
-            ),
+            Notice::SteppedAside { from, to, holder } => {
+                let holder = holder.as_ref().filter(|holder| holder.pid > 0);
+                let who = holder.map_or_else(|| "another program".to_owned(), ToString::to_string);
+                format!(
+                    "{who} is writing to session {}; continuing in a fork, {} (--take-over continues the session itself)",
+                    from.short(),
+                    to.short()
+                )
+            }
             Notice::Recovered { speaker } => format!(
                 "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
             ),

@@ -12,12 +12,12 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use super::ledger::{self, Ledger};
-use super::queue::{Asked, Patience};
+use super::queue::{Asked, LockHolder, Patience};
 use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
 use super::{
     CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Progress, Rebuilt, Report, Store,
-    StoreResult,
+    StoreError, StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -166,6 +166,18 @@ impl<E: Engine> Threaded<E> {
     }
 }
 
+/// Returns the conflict of a writer whose session another process took over.
+fn taken_over<E: Engine>(engine: &mut E, id: SessionId) -> StoreResult<StoreError> {
+    let row = engine.find(&Lookup::Id(id), 1)?.pop();
+    Ok(match row {
+        Some(row) => StoreError::Conflict {
+            id,
+            head: row.meta.head,
+        },
+        None => StoreError::NotFound(id),
+    })
+}
+
 /// Tells the engine, before a job, what the job is for and that it waits from now on.
 fn asked<E: Engine, R>(
     session: Option<SessionId>,
@@ -187,9 +199,14 @@ impl<E: Engine> Store for Threaded<E> {
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
-        let entries = entries.to_vec();
-        self.write(Some(id), move |engine| engine.append(id, after, &entries))
-            .await
+        let (entries, claims) = (entries.to_vec(), self.claims.clone());
+        self.write(Some(id), move |engine| {
+            if claims.is_fenced(id) {
+                return Err(taken_over(engine, id)?);
+            }
+            engine.append(id, after, &entries)
+        })
+        .await
     }
 
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
@@ -232,8 +249,20 @@ impl<E: Engine> Store for Threaded<E> {
     }
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
+        let (claims, me) = (self.claims.clone(), self.patience.clone());
+        self.look_up(move |_| claims.claim(id, &me)).await
+    }
+
+    async fn holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>> {
         let claims = self.claims.clone();
-        self.look_up(move |_| claims.claim(id)).await
+        self.look_up(move |_| Ok(claims.holder(id))).await
+    }
+
+    async fn take_over(&self, id: SessionId) -> StoreResult<SessionLock> {
+        let (claims, me) = (self.claims.clone(), self.patience.clone());
+        // Among the writes, so that none of this process is under way meanwhile.
+        self.write(Some(id), move |_| claims.take_over(id, &me))
+            .await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {

@@ -9,8 +9,8 @@ use tokio::sync::OnceCell;
 
 use super::worker::on_thread;
 use super::{
-    CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt,
-    Report, SessionLock, Store, StoreError, StoreResult,
+    CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
+    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -118,6 +118,14 @@ impl Store for LateStore {
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         self.store().await?.claim(id).await
+    }
+
+    async fn holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>> {
+        self.store().await?.holder(id).await
+    }
+
+    async fn take_over(&self, id: SessionId) -> StoreResult<SessionLock> {
+        self.store().await?.take_over(id).await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {

@@ -137,6 +137,13 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
     /// `None` if another process has the session open.
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>>;
 
+    /// Returns who has a session open.
+    async fn holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>>;
+
+    /// Marks a session as open like [`Store::claim`], also if another process has it open: from then on
+    /// the appends of that one fail with [`StoreError::Conflict`].
+    async fn take_over(&self, id: SessionId) -> StoreResult<SessionLock>;
+
     /// Physically removes a session. The prefix that its forks share stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
 

@@ -191,6 +191,9 @@ impl Conditions {
         if let Some(team) = &filter.team {
             conditions.add("team = ?", team.clone());
         }
+        if let Some(author) = &filter.author {
+            conditions.add(&TAGGED.replace("tags", "authors"), author.clone());
+        }
         if let Some(tag) = &filter.tag {
             let mut any = vec![TAGGED.to_owned()];
             if filter.auto_tags {

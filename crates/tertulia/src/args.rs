@@ -252,6 +252,9 @@ pub struct FilterArgs {
     /// Only of this team
     #[arg(long, value_name = "NAME")]
     pub team: Option<String>,
+    /// Only those to which this user wrote
+    #[arg(long, value_name = "NAME")]
+    pub author: Option<String>,
     /// Only with this tag; with `auto_tags = true` in the settings, automatic ones count
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,

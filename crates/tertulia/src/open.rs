@@ -275,6 +275,7 @@ impl Workspace {
                 .then(|| Box::new(self.settings.project.worktree(&self.settings.folders))),
             kind: args.kind.map(Kind::from),
             team: args.team.clone(),
+            author: args.author.clone(),
             tag: args.tag.clone(),
             auto_tags: self.settings.auto_tags,
             since: args

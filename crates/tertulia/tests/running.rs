@@ -81,6 +81,11 @@ impl Running {
         }
     }
 
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends a signal to the program alone.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(self.child.as_ref().unwrap());

@@ -36,7 +36,7 @@ impl Conversation {
         frontend: &mut dyn Frontend,
     ) -> StoreResult<Conversation> {
         let recovered = recover(&mut writer, left, frontend).await?;
-        if left.is_none() {
+        if left.is_none() && !writer.took_over() {
             end_orphans_of(&writer, recovered, frontend).await;
         }
         match participants {
@@ -249,7 +249,8 @@ async fn recover(
     if let Some(from) = left {
         let to = writer.id();
         frontend.show(SessionEvent::Moved { to });
-        frontend.show(Notice::SteppedAside { from, to }.into());
+        let holder = writer.holder_of(from).await;
+        frontend.show(Notice::SteppedAside { from, to, holder }.into());
         return Ok(false);
     }
     let Some(entry) = writer.recover_draft().await? else {

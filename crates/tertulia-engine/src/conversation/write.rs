@@ -12,7 +12,7 @@ use crate::log_writer::Recorded;
 use crate::notice::Notice;
 use crate::policy::LoggedMessage;
 use tertulia_core::entry::{Body, Entry, Message};
-use tertulia_store::StoreResult;
+use tertulia_store::{LockHolder, StoreResult};
 
 impl Conversation {
     /// Saves entries, or holds them if that is not possible now; messages without a thread get
@@ -31,7 +31,11 @@ impl Conversation {
                 return None;
             }
         };
-        self.show_recorded(&recorded, frontend);
+        let holder = match recorded.left {
+            Some(from) => self.writer.holder_of(from).await,
+            None => None,
+        };
+        self.show_recorded(&recorded, holder, frontend);
         // Entries held before are written in the same append and come first. The contexts have
         // them already.
         let known = recorded.entries.len().saturating_sub(bodies.len());
@@ -125,11 +129,16 @@ impl Conversation {
             || self.writer.record(Vec::new()).await.is_ok() && !self.writer.has_unsaved()
     }
 
-    fn show_recorded(&mut self, recorded: &Recorded, frontend: &mut dyn Frontend) {
+    fn show_recorded(
+        &mut self,
+        recorded: &Recorded,
+        holder: Option<LockHolder>,
+        frontend: &mut dyn Frontend,
+    ) {
         if let Some(from) = recorded.left {
             let to = self.writer.id();
             frontend.show(SessionEvent::Moved { to });
-            frontend.show(Notice::SteppedAside { from, to }.into());
+            frontend.show(Notice::SteppedAside { from, to, holder }.into());
         }
         if recorded.trouble.is_none() && self.unsaved {
             self.unsaved = false;

@@ -7,6 +7,10 @@ use tertulia_core::stats::Group;
 use super::figures::{compact, money};
 use super::html::escaped;
 
+/// Space for two labels side by side.
+const LABELS: usize = 150;
+/// Number of bars that fill the width.
+const FEW: usize = 14;
 /// Width of a plot, in units of its view box.
 const WIDTH: usize = 720;
 /// Height of the bars by time.
@@ -29,7 +33,8 @@ pub(super) fn timeline(groups: &[Group]) -> String {
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {total}\" role=\"img\" aria-label=\"{what} over time\">\n"
     );
-    let count = groups.len().max(1);
+    // A few bars do not fill the page.
+    let count = groups.len().max(FEW);
     for (place, group) in groups.iter().enumerate() {
         let (from, to) = (place * WIDTH / count, (place + 1) * WIDTH / count);
         let gap = usize::from(to - from > 3);
@@ -55,8 +60,9 @@ pub(super) fn timeline(groups: &[Group]) -> String {
         )
     };
     svg.push_str(&label(0, "start", groups.first()));
-    if groups.len() > 1 {
-        svg.push_str(&label(WIDTH, "end", groups.last()));
+    let end = groups.len() * WIDTH / count;
+    if end >= LABELS {
+        svg.push_str(&label(end, "end", groups.last()));
     }
     svg.push_str("</svg>\n");
     svg

@@ -63,7 +63,7 @@ impl FilesStore {
 
     /// Opens the store with a given [`Patience`] for other processes.
     pub fn open_with(dir: &Path, patience: &Patience) -> StoreResult<FilesStore> {
-        let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
+        let claims = Claims::folder(dir.join(names::OPEN_FOLDER));
         Self::start(dir.to_owned(), claims, patience)
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn id(n: u128) -> SessionId {
 }
 
 pub(super) fn open(dir: &Path, patience: &Patience) -> FilesEngine {
-    let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
+    let claims = Claims::folder(dir.join(names::OPEN_FOLDER));
     FilesEngine::open(&dir.to_owned(), &claims, patience).unwrap()
 }
 

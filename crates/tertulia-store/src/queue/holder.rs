@@ -64,7 +64,7 @@ impl Record {
     /// Records the holder; the time of the file says since when. The same holder as before costs
     /// no write, only a new time. Ignores failures, since the operating system may still know the
     /// holder.
-    pub(super) fn write(&self, lock: &File, holder: &LockHolder) {
+    pub(crate) fn write(&self, lock: &File, holder: &LockHolder) {
         let _ = match self {
             Record::Inside => put(lock, holder),
             Record::At(path) => match place::lock_file(path) {
@@ -75,7 +75,7 @@ impl Record {
         };
     }
 
-    pub(super) fn read(&self, lock: &File) -> Option<LockHolder> {
+    pub(crate) fn read(&self, lock: &File) -> Option<LockHolder> {
         match self {
             Record::Inside => get(lock),
             Record::At(path) => get(&File::open(path).ok()?),

@@ -113,6 +113,14 @@ impl Patience {
         }))
     }
 
+    /// Returns this process as the holder of a lock that it takes now.
+    pub(crate) fn holder(&self) -> LockHolder {
+        LockHolder {
+            since: self.0.now.as_ref().map(|now| now()),
+            ..self.0.me.clone()
+        }
+    }
+
     /// Subscribes to waits of more than a second.
     pub fn waits(&self) -> Waits {
         Waits(self.0.waits.subscribe())

@@ -78,7 +78,7 @@ impl SqliteStore {
 
     /// Opens the database with a given [`Patience`] for other processes.
     pub fn open_with(path: &Path, patience: &Patience) -> StoreResult<SqliteStore> {
-        let claims = Claims::Folder(place::with_suffix(path, "-open"));
+        let claims = Claims::folder(place::with_suffix(path, "-open"));
         Self::start(Location::File(path.to_owned()), claims, patience)
     }
 

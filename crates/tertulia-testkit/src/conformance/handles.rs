@@ -211,6 +211,33 @@ pub fn claims_over_two(place: &dyn Place) {
     assert!(!list(&*here, &everything()).rows[0].open);
 }
 
+/// A session is taken over: its holder is named, and its late appends are refused.
+pub fn taken_over(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut late = Writer::begin(&*here, &still_clock(1));
+    assert_eq!(now(there.holder(late.id)).unwrap(), None);
+    let first = now(here.claim(late.id)).unwrap().unwrap();
+    let holder = now(there.holder(late.id)).unwrap().unwrap();
+    assert_eq!(holder.pid, std::process::id());
+    let mut writer = late.clone();
+    let second = now(there.take_over(late.id)).unwrap();
+    assert!(now(here.claim(late.id)).unwrap().is_none());
+    let refused = late.try_append(&*here, vec![human("too late")]);
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "{refused:?}"
+    );
+    writer.say(&*there, "goes on");
+    assert_log(&*here, &writer);
+    // The end of the earlier holder ends nothing of the other.
+    drop(first);
+    assert!(row(&*here, late.id).open);
+    drop(second);
+    assert!(!row(&*here, late.id).open);
+    assert!(now(here.claim(late.id)).unwrap().is_some());
+    assert_sound(&*here);
+}
+
 /// Listing must not block locks: a free session can always be locked meanwhile. Many attempts are
 /// needed to hit the moment in which a list would interfere.
 pub fn claims_while_others_list(place: &dyn Place) {

@@ -218,6 +218,7 @@ macro_rules! conformance_suite {
                 drafts_survive_reopening,
                 drafts_of_the_other,
                 claims_over_two,
+                taken_over,
                 claims_while_others_list,
                 everything_survives_reopening,
                 several_make_the_store,

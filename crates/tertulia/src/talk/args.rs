@@ -50,6 +50,9 @@ pub struct TalkArgs {
     /// Exit with code 4 if another program writes to the session, instead of continuing in a fork
     #[arg(long, conflicts_with = "fork")]
     pub no_fork: bool,
+    /// Take the session over from the program that has it open; that one continues in a fork
+    #[arg(long, conflicts_with_all = ["fork", "no_fork"])]
+    pub take_over: bool,
     /// Don't save this session
     #[arg(long, visible_alias = "no-auto-save")]
     pub ephemeral: bool,
@@ -130,6 +133,8 @@ impl TalkArgs {
     pub fn on_conflict(&self) -> OnConflict {
         if self.no_fork {
             OnConflict::Refuse
+        } else if self.take_over {
+            OnConflict::TakeOver
         } else {
             OnConflict::Fork
         }

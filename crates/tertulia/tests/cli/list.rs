@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, keys, short};
+use crate::home::{Home, both, keys, short};
 
 fn ids(listing: &Value) -> Vec<String> {
     let sessions = listing["sessions"].as_array().unwrap().iter();
@@ -255,4 +255,36 @@ fn automatic_tags_are_an_option_and_are_never_written() {
     assert_eq!(tagged["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(home.show(&id)["tags"], json!(["mine"]));
     home.run(&["doctor"]).ok();
+}
+
+#[test]
+fn sessions_of_an_author() {
+    both(|home| {
+        home.settings("author = \"ana\"\n");
+        let mine = home.say("echo mine");
+        home.settings("author = \"ben\"\n");
+        let theirs = home.say("echo theirs");
+        home.settings("author = \"carla\"\n");
+        home.say_in(&theirs, "echo more");
+        let listed = |author: &str| -> Vec<String> {
+            let document = home
+                .run(&["list", "--author", author, "--json"])
+                .ok()
+                .json();
+            let rows = document["sessions"].as_array().unwrap();
+            rows.iter()
+                .map(|row| row["id"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(listed("ana"), [mine.clone()]);
+        assert_eq!(listed("ben"), [theirs.clone()]);
+        assert_eq!(listed("carla"), [theirs]);
+        assert!(listed("dora").is_empty());
+        let shown = home.show(&mine);
+        let entry = &shown["entries"][1];
+        assert_eq!(entry["author"], "ana");
+        assert!(entry["host"].as_str().is_some_and(|host| !host.is_empty()));
+        let found = home.run(&["search", "echo", "--author", "ana", "--json"]);
+        assert_eq!(found.ok().json()["total"], 1);
+    });
 }

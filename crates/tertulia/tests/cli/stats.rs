@@ -316,8 +316,11 @@ fn wrong_usage_is_refused() {
     let home = Home::new();
     home.say("hello");
     for (args, words) in [
-        (&["--since", "yesterday"][..], "'yesterday' is not a moment"),
-        (&["--until", "2026-13-01"], "is not a moment"),
+        (
+            &["--since", "yesterday"][..],
+            "'yesterday' is not a date or time",
+        ),
+        (&["--until", "2026-13-01"], "is not a date or time"),
         (
             &["--since", "1d", "--until", "2d"],
             "--since must be before --until",

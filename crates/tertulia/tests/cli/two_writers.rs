@@ -197,3 +197,30 @@ fn one_id_is_given_once() {
     assert_eq!((home.said(id).len(), home.all().len()), (2, 1));
     home.run(&["doctor"]).ok();
 }
+
+#[test]
+fn a_session_is_taken_over_and_the_earlier_writer_goes_on_in_a_fork() {
+    both(|home| {
+        home.script_agent("slow", SLOW);
+        let id = home.say("echo one");
+        let mut first = Running::start(home, &["-r", &id, "--agent", "slow", "-p", "go on"]);
+        first.until("text");
+        // Who has it open is said.
+        let fork = home.run(&["-r", &id, "--agent", "demo", "-p", "echo fork"]);
+        let process = format!("process {}", first.id());
+        fork.ok().notes(&process).notes("--take-over");
+        let args = ["-r", &id, "--take-over", "--agent", "demo", "--json", "-p"];
+        let taken = home.run(&[&args[..], &["echo taken"]].concat()).ok();
+        assert_eq!(taken.json()["session_id"], id.as_str());
+        let said = home.said(&id);
+        assert_eq!(said[..3], ["echo one", "one", "go on"]);
+        assert_eq!(said[said.len() - 2..], ["echo taken", "taken"]);
+        // What the earlier writer was about to save is in a fork.
+        first.signal(Signal::INT);
+        let ended = first.end();
+        ended.code(130).notes("fork");
+        assert_eq!(home.said(&id), said);
+        assert_eq!(home.all().len(), 3);
+        home.run(&["doctor"]).ok();
+    });
+}

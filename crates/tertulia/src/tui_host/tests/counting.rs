@@ -10,8 +10,8 @@ use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery
 use tertulia_core::session::Line;
 use tertulia_core::sizes::LogSize;
 use tertulia_store::{
-    CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt,
-    Report, SessionLock, Store, StoreResult,
+    CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
+    Rebuilt, Report, SessionLock, Store, StoreResult,
 };
 
 /// A store that counts the lines and bytes of logs and the rows it returns.
@@ -95,6 +95,14 @@ impl Store for Counting {
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         self.store.claim(id).await
+    }
+
+    async fn holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>> {
+        self.store.holder(id).await
+    }
+
+    async fn take_over(&self, id: SessionId) -> StoreResult<SessionLock> {
+        self.store.take_over(id).await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
