@@ -61,6 +61,8 @@ mod merge;
 mod packed;
 mod paging;
 mod place;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod queue;
 mod salvage;
 mod selection;
@@ -289,9 +291,9 @@ pub struct Rebuilt {
 }
 
 /// Description of a store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
-    /// The backend: `sqlite` or `files`.
+    /// The backend: `sqlite`, `files` or `postgres`.
     pub backend: &'static str,
     /// Path or URL of the store.
     pub place: String,
@@ -307,6 +309,12 @@ pub struct Info {
     pub bytes: u64,
     /// Bytes of the search index.
     pub index_bytes: u64,
+    /// Product and version of the server, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Milliseconds of a round trip to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<f64>,
 }
 
 /// Progress callback of a long operation (step, done, total), with an optional time limit for work

@@ -138,6 +138,15 @@ impl Patience {
         }
     }
 
+    /// Returns this process as the holder of a lock from now on.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn holder(&self) -> LockHolder {
+        LockHolder {
+            since: self.0.now.as_ref().map(|now| now()),
+            ..self.0.me.clone()
+        }
+    }
+
     /// Limits waits to `TIRED_LIMIT` until one succeeds, as after a wait that was given up.
     pub(crate) fn tire(&self) {
         self.state().tired = true;
