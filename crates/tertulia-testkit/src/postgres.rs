@@ -110,6 +110,10 @@ fn answers(port: u16) -> bool {
 }
 
 /// Starts a new server in a folder and returns its port.
+#[allow(
+    clippy::zombie_processes,
+    reason = "the keeper outlives this test, which need not wait for it"
+)]
 fn start(folder: &Path) -> u16 {
     let server = OwnServer::create(folder);
     let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -211,6 +215,31 @@ impl OwnServer {
         server
     }
 
+    /// Makes a key and a certificate for a host name, which the server can use. Returns the
+    /// certificate's path.
+    pub fn certificate(&self, name: &str) -> PathBuf {
+        let (key, certificate) = (self.folder.join("key"), self.folder.join("certificate"));
+        let made = self
+            .command("openssl")
+            .args([
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650",
+            ])
+            .args([
+                "-subj",
+                "/CN=test",
+                "-addext",
+                &format!("subjectAltName={name}"),
+            ])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .status()
+            .expect("openssl can be run");
+        assert!(made.success(), "openssl makes a certificate");
+        certificate
+    }
+
     /// Prepares a command of the server's user.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -229,9 +258,14 @@ impl OwnServer {
 
     /// Starts the server and waits until it answers. The returned process is the postmaster.
     pub fn start(&self) -> std::process::Child {
+        self.start_with(&[])
+    }
+
+    /// Starts the server with more settings, such as `ssl=on`.
+    pub fn start_with(&self, settings: &[&str]) -> std::process::Child {
         let deadline = Instant::now() + START_WITHIN;
         loop {
-            let mut server = self.spawn();
+            let mut server = self.spawn(settings);
             while server.try_wait().unwrap().is_none() {
                 if try_sql(&self.url(), "SELECT 1").is_ok() {
                     return server;
@@ -247,7 +281,7 @@ impl OwnServer {
         }
     }
 
-    fn spawn(&self) -> std::process::Child {
+    fn spawn(&self, settings: &[&str]) -> std::process::Child {
         let log = File::create(self.folder.join("log")).unwrap();
         self.command(&bin().join("postgres").display().to_string())
             .arg("-D")
@@ -257,6 +291,7 @@ impl OwnServer {
             .args(["-p", &self.port.to_string()])
             .args(["-c", "listen_addresses=127.0.0.1"])
             .args(["-c", "fsync=on", "-c", "restart_after_crash=off"])
+            .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .stderr(log)
             .spawn()
             .expect("postgres can be started")

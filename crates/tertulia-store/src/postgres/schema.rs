@@ -58,8 +58,9 @@ impl Server {
     /// Identifies the store, after creating its tables in an empty schema. Returns its id, which is
     /// `new_id` if there was none.
     pub(super) async fn identify(&self, new_id: Uuid) -> StoreResult<Uuid> {
+        let place = self.address.to_string();
         let known = self.run("cannot open the store", None, async |client, _| {
-            identified(client).await
+            identified(client, &place).await
         });
         if let Some((format, id)) = known.await? {
             return self.check_format(format, id).await;
@@ -69,7 +70,7 @@ impl Server {
         })
         .await?;
         let known = self.run("cannot open the store", None, async |client, _| {
-            identified(client).await
+            identified(client, &place).await
         });
         match known.await? {
             Some((format, id)) => self.check_format(format, id).await,
@@ -114,7 +115,7 @@ impl Server {
 
 /// Returns format and id of the store; `None` if its tables are not complete. Fails in a schema of
 /// something else.
-async fn identified(client: &Client) -> Answer<Option<(u32, Uuid)>> {
+async fn identified(client: &Client, place: &str) -> Answer<Option<(u32, Uuid)>> {
     let found = query(
         client,
         "SELECT format, id FROM tertulia_store WHERE one = 1",
@@ -123,7 +124,7 @@ async fn identified(client: &Client) -> Answer<Option<(u32, Uuid)>> {
     .await;
     let other = |reason: String| {
         Failure::Store(StoreError::NotAStore {
-            place: "the database".to_owned(),
+            place: place.to_owned(),
             reason,
         })
     };
