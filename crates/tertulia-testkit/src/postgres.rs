@@ -215,9 +215,12 @@ impl OwnServer {
         server
     }
 
-    /// Makes a key and a certificate for a host name, which the server can use. Returns the
-    /// certificate's path.
-    pub fn certificate(&self, name: &str) -> PathBuf {
+    /// Makes a key and a certificate for a host name, which the server can use and which signs itself.
+    /// Returns the certificate's path.
+    pub fn certificate(&self, name: &str, is_authority: bool) -> PathBuf {
+        let name = format!("subjectAltName={name}");
+        let is_authority = if is_authority { "TRUE" } else { "FALSE" };
+        let constraint = format!("basicConstraints=critical,CA:{is_authority}");
         let (key, certificate) = (self.folder.join("key"), self.folder.join("certificate"));
         let made = self
             .command("openssl")
@@ -228,7 +231,9 @@ impl OwnServer {
                 "-subj",
                 "/CN=test",
                 "-addext",
-                &format!("subjectAltName={name}"),
+                &name,
+                "-addext",
+                &constraint,
             ])
             .arg("-keyout")
             .arg(&key)

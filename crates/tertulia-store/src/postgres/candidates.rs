@@ -11,7 +11,6 @@ use super::follow::Wanted;
 use super::runner::Runner;
 use super::server::Server;
 use crate::index::logs::{document, place_of};
-use crate::selection::PURGED;
 use crate::{StoreResult, judge};
 use tertulia_core::entry::Entry;
 use tertulia_core::id::Seq;
@@ -115,11 +114,8 @@ impl judge::Candidates for Candidates {
                     Ok((rows, server.forks_of_logs(bases).await?))
                 })?;
             let (rows, forks) = read;
-            for found in rows {
-                if i64::from(found.state) != PURGED {
-                    self.metas.insert(found.log, found.meta);
-                }
-            }
+            let metas = rows.into_iter().map(|found| (found.log, found.meta));
+            self.metas.extend(metas);
             for one in &forks {
                 self.number(one.fork);
                 let known = self.forks.entry(one.base).or_default();

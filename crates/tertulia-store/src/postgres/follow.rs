@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::rows::{COLUMNS, Found, found, lines_of, number, own_lines, seq_of};
 use super::server::{Mode, Server, Value, query};
 use crate::StoreResult;
+use crate::selection::PURGED;
 use tertulia_core::entry::{Hash, Head};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
@@ -93,9 +94,11 @@ impl Server {
         .await
     }
 
-    /// Returns the rows of logs.
+    /// Returns the rows of logs, without shared prefixes of purged sessions.
     pub(super) async fn rows_of_logs(&self, logs: Vec<Uuid>) -> StoreResult<Vec<Found>> {
-        let sql = format!("SELECT {COLUMNS} FROM tertulia_session WHERE log = ANY($1)");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM tertulia_session WHERE log = ANY($1) AND state < {PURGED}"
+        );
         self.run("cannot search", None, async |client, _| {
             let values: [Value<'_>; 1] = [(&logs, Type::UUID_ARRAY)];
             let mut rows = Vec::new();

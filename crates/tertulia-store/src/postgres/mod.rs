@@ -10,7 +10,7 @@
 //! tertulia_damaged    originals of logs that a repair changed
 //! ```
 //!
-//! An append compares and moves the head of its session in one statement, see [`write`](self). Nothing
+//! An append compares and moves the head of its session in one statement (`write`). Nothing
 //! depends on the state of a connection, so that a pooler in transaction mode can stand between. The
 //! full-text index is a local file that follows the server.
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
@@ -28,10 +29,11 @@ pub(super) fn connector(address: &PostgresAddress) -> StoreResult<MakeRustlsConn
         (SslMode::VerifyCa, _) | (SslMode::Require, Some(_)) => Some(Checked::Authority),
         _ => None,
     };
+    let mut pinned = Vec::new();
     let authority = match checked {
         None => None,
         Some(_) => {
-            let roots = Arc::new(roots(address)?);
+            let roots = Arc::new(roots(address, &mut pinned)?);
             let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
                 .build()
                 .map_err(|error| StoreError::failed("cannot prepare TLS", error))?;
@@ -40,6 +42,7 @@ pub(super) fn connector(address: &PostgresAddress) -> StoreResult<MakeRustlsConn
     };
     let verifier = Verifier {
         authority,
+        pinned,
         is_host_checked: checked == Some(Checked::Host),
         provider,
     };
@@ -57,8 +60,12 @@ enum Checked {
     Host,
 }
 
-/// Reads the trusted root certificates: those of a file, or those of the system.
-fn roots(address: &PostgresAddress) -> StoreResult<RootCertStore> {
+/// Reads the trusted root certificates: those of a file, which are also `pinned`, or those of the
+/// system.
+fn roots(
+    address: &PostgresAddress,
+    pinned: &mut Vec<CertificateDer<'static>>,
+) -> StoreResult<RootCertStore> {
     let mut roots = RootCertStore::empty();
     match address.root_certificate() {
         Some(path) if path.as_os_str() != "system" => {
@@ -69,6 +76,7 @@ fn roots(address: &PostgresAddress) -> StoreResult<RootCertStore> {
             let found = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
             for certificate in found {
                 let certificate = certificate.map_err(|error| unreadable(&error))?;
+                pinned.push(certificate.clone());
                 roots.add(certificate).map_err(|error| unreadable(&error))?;
             }
             if roots.is_empty() {
@@ -94,6 +102,8 @@ fn roots(address: &PostgresAddress) -> StoreResult<RootCertStore> {
 struct Verifier {
     /// Checks the chain up to a root; `None` accepts every certificate.
     authority: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates that are trusted as they are: a server that signed its own is named by it.
+    pinned: Vec<CertificateDer<'static>>,
     is_host_checked: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -110,6 +120,12 @@ impl ServerCertVerifier for Verifier {
         let Some(authority) = &self.authority else {
             return Ok(ServerCertVerified::assertion());
         };
+        if self.pinned.iter().any(|known| known == end_entity) {
+            if self.is_host_checked {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            }
+            return Ok(ServerCertVerified::assertion());
+        }
         let verified = authority.verify_server_cert(
             end_entity,
             intermediates,

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::lease::{FENCED, NO_FENCE};
 use super::rows::{
-    Base, Batch, Derived, Found, batches, find, find_log, insert_lines, insert_parts, number,
-    own_lines, owner_of, put_snapshot, row_of, summary_at,
+    Base, Batch, Derived, Found, batches, find, insert_lines, insert_parts, number, own_lines,
+    owner_of, put_snapshot, row_of, summary_at,
 };
 use super::server::{Answer, Failure, Mode, Server, Value, execute, query};
 use crate::salvage::derived_id;
@@ -313,7 +313,9 @@ async fn base_of(client: &Client, new: &NewSession) -> Answer<Option<(Uuid, Sess
     }
     let owner = owner_of(client, (found.log, found.base), head.seq).await?;
     if owner != found.log {
-        find_log(client, owner, true).await?;
+        // The row alone: the log of a shared prefix need not be read.
+        let sql = "SELECT 1 FROM tertulia_session WHERE log = $1 FOR UPDATE";
+        query(client, sql, &[(&owner, Type::UUID)]).await?;
     }
     Ok(Some((owner, meta)))
 }

@@ -1,9 +1,11 @@
 //! Connections that are cut around a commit, and a pooler in transaction mode: nothing is lost or
 //! doubled.
 
+use std::time::{Duration, Instant};
+
 use tertulia_core::id::Seq;
-use tertulia_store::postgres::{PostgresAddress, PostgresStore};
-use tertulia_store::{NewSession, Store, StoreError};
+use tertulia_store::postgres::{Limits, PostgresAddress, PostgresOptions, PostgresStore};
+use tertulia_store::{NewSession, Patience, Store, StoreError};
 use tertulia_testkit::ask::{assert_log, assert_sound, draft, everything, found, list, now};
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, human};
@@ -177,4 +179,46 @@ fn a_pooler_in_transaction_mode_can_stand_between() {
     writers.iter().for_each(|writer| assert_log(&store, writer));
     assert_eq!(found(&store, "needle").len(), 80);
     assert_sound(&store);
+}
+
+/// A server that does not answer for longer than a client waits: an error says so, and the entry is there
+/// at most once, whatever arrives late.
+#[test]
+fn a_silent_server_is_an_error_in_time() {
+    let schema = Schema::new();
+    let proxy = Proxy::start(port(schema.url()));
+    let url = proxy.url(schema.url());
+    let store = PostgresStore::open(PostgresOptions {
+        limits: Limits {
+            connect: Duration::from_millis(300),
+            answer: Duration::from_millis(300),
+            ..Limits::default()
+        },
+        patience: Patience::new(Duration::from_millis(800), "test", None, || {
+            jiff::Timestamp::UNIX_EPOCH
+        }),
+        ..options(&url, schema.scratch().path())
+    })
+    .unwrap();
+    let mut writer = Writer::begin(&store, &still_clock(1));
+    let entries = writer.chain(vec![human("in doubt")]);
+    proxy.silence(true);
+    let asked = Instant::now();
+    let refused = now(store.append(writer.id, writer.head(), &entries)).unwrap_err();
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    let words = refused.to_string();
+    assert!(
+        words.contains("cannot reach PostgreSQL at 127.0.0.1:"),
+        "{words}"
+    );
+    proxy.silence(false);
+    match now(store.append(writer.id, writer.head(), &entries)) {
+        Ok(head) => assert_eq!(head, entries[0].head()),
+        Err(StoreError::Conflict { head, .. }) => assert_eq!(head, entries[0].head()),
+        other => panic!("{other:?}"),
+    }
+    writer.log.extend(entries);
+    assert_log(&store, &writer);
+    writer.say(&store, "and on");
+    assert_log(&schema.open_store().unwrap(), &writer);
 }

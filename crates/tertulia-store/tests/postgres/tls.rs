@@ -10,13 +10,17 @@ use tertulia_testkit::scratch::Scratch;
 
 /// Runs a check on a server with a certificate for a name; `open` gets the settings of the URL and
 /// tells why the store cannot be opened.
-fn with_certificate_for(name: &str, check: impl Fn(&dyn Fn(&str) -> Option<String>, &Path)) {
+fn with_certificate_for(
+    name: &str,
+    is_authority: bool,
+    check: impl Fn(&dyn Fn(&str) -> Option<String>, &Path),
+) {
     let scratch = Scratch::new();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let folder = scratch.path().join("server");
     fs::create_dir(&folder).unwrap();
     let server = OwnServer::create(&folder);
-    let certificate = server.certificate(name);
+    let certificate = server.certificate(name, is_authority);
     let settings = [
         "ssl=on",
         "ssl_cert_file=../certificate",
@@ -42,7 +46,7 @@ fn with_certificate_for(name: &str, check: impl Fn(&dyn Fn(&str) -> Option<Strin
 
 #[test]
 fn a_certificate_for_the_host() {
-    with_certificate_for("IP:127.0.0.1", |open, root| {
+    with_certificate_for("IP:127.0.0.1", false, |open, root| {
         let root = root.display();
         for settings in ["sslmode=disable", "sslmode=prefer", "sslmode=require", ""] {
             assert_eq!(open(settings), None, "{settings}");
@@ -61,10 +65,26 @@ fn a_certificate_for_the_host() {
 
 #[test]
 fn a_certificate_for_another_host() {
-    with_certificate_for("DNS:elsewhere.example", |open, root| {
+    with_certificate_for("DNS:elsewhere.example", false, |open, root| {
         let root = root.display();
         assert_eq!(open(&format!("sslmode=verify-ca&sslrootcert={root}")), None);
         let refused = open(&format!("sslmode=verify-full&sslrootcert={root}")).unwrap();
         assert!(refused.contains("ertificate"), "{refused}");
+    });
+}
+
+/// Many servers have a certificate that signed itself, and so counts as an authority.
+#[test]
+fn a_certificate_that_is_its_own_authority() {
+    with_certificate_for("DNS:elsewhere.example", true, |open, root| {
+        let root = root.display();
+        assert_eq!(open(&format!("sslmode=verify-ca&sslrootcert={root}")), None);
+        let refused = open(&format!("sslmode=verify-full&sslrootcert={root}")).unwrap();
+        assert!(refused.contains("ertificate"), "{refused}");
+    });
+    with_certificate_for("IP:127.0.0.1", true, |open, root| {
+        let root = root.display();
+        let settings = format!("sslmode=verify-full&sslrootcert={root}");
+        assert_eq!(open(&settings), None);
     });
 }
