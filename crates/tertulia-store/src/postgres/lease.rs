@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
@@ -53,11 +53,13 @@ impl Server {
             .map_or(NO_FENCE, |lease| lease.fence)
     }
 
-    /// Takes the lock of a session, if no other holder has it. `token` tells this holder from others.
+    /// Takes the lock of a session, if no other holder has it. `token` tells this holder from others;
+    /// `wanted` ends with the guard, or with a caller that did not wait for it.
     pub(super) async fn take_lease(
         self: Rc<Self>,
         id: SessionId,
         token: Uuid,
+        wanted: Weak<()>,
     ) -> StoreResult<bool> {
         let holder = self.patience().holder();
         let holder = serde_json::to_vec(&holder)
@@ -90,7 +92,8 @@ impl Server {
         let Some(fence) = taken.await? else {
             return Ok(false);
         };
-        let renewal = tokio::task::spawn_local(self.clone().renew(id, token)).abort_handle();
+        let renewal =
+            tokio::task::spawn_local(self.clone().renew(id, token, wanted)).abort_handle();
         let lease = HeldLease {
             token,
             fence,
@@ -105,11 +108,19 @@ impl Server {
     }
 
     /// Renews a lock until it is dropped or another holder has it.
-    async fn renew(self: Rc<Self>, id: SessionId, token: Uuid) {
+    async fn renew(self: Rc<Self>, id: SessionId, token: Uuid, wanted: Weak<()>) {
         let milliseconds = self.lease_milliseconds();
         let is_held = Cell::new(true);
         while is_held.get() {
             tokio::time::sleep(self.limits.lease / RENEWALS).await;
+            if wanted.strong_count() == 0 {
+                // Without renewal it ends by itself.
+                let mut leases = self.leases.borrow_mut();
+                if leases.get(&id).is_some_and(|lease| lease.token == token) {
+                    leases.remove(&id);
+                }
+                return;
+            }
             let sql = "UPDATE tertulia_lease SET expires = now() + $3 * interval '1 millisecond'
                        WHERE session = $1 AND token = $2";
             let renewed = self.run("cannot renew a lock", Some(id), async |client, _| {
@@ -162,6 +173,7 @@ impl Server {
 struct Lease {
     id: SessionId,
     runner: Arc<Runner>,
+    _wanted: Arc<()>,
 }
 
 impl Guard for Lease {}
@@ -182,10 +194,13 @@ pub(super) async fn claim(
     id: SessionId,
     token: Uuid,
 ) -> StoreResult<Option<SessionLock>> {
-    let taken = runner.call(move |server| server.take_lease(id, token));
+    let wanted = Arc::new(());
+    let theirs = Arc::downgrade(&wanted);
+    let taken = runner.call(move |server| server.take_lease(id, token, theirs));
     let guard = taken.await?.then(|| Lease {
         id,
         runner: runner.clone(),
+        _wanted: wanted,
     });
     Ok(guard.map(|guard| SessionLock::new(id, guard)))
 }

@@ -92,3 +92,24 @@ fn a_writer_that_lost_its_lock_is_refused() {
     writer.say(&here, "free again");
     assert_log(&here, &writer);
 }
+
+/// A lock whose caller did not wait for it is not kept for ever.
+#[test]
+fn a_lock_that_was_not_waited_for_ends() {
+    let schema = Schema::new();
+    let here = PostgresStore::open(with_short_leases(&schema, schema.url())).unwrap();
+    let there = PostgresStore::open(with_short_leases(&schema, schema.url())).unwrap();
+    let writer = Writer::begin(&here, &still_clock(1));
+    let mut claim = here.claim(writer.id);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(claim.as_mut().poll(&mut context).is_pending());
+    drop(claim);
+    let deadline = Instant::now() + LEASE * 20;
+    while !row(&there, writer.id).open {
+        assert!(Instant::now() < deadline, "the lock was not taken");
+    }
+    while now(there.claim(writer.id)).unwrap().is_none() {
+        assert!(Instant::now() < deadline, "the lock does not end");
+        std::thread::sleep(LEASE / 20);
+    }
+}
