@@ -34,6 +34,45 @@ pub(super) trait Logs {
     ) -> StoreResult<Vec<Line>>;
 }
 
+/// The logs that hold the wanted lines of a log: itself, and those that it continues.
+pub(super) struct Owners<L> {
+    /// From the newest down, each with the last entry that counts.
+    logs: Vec<(L, Seq)>,
+}
+
+impl<L: PartialEq> Owners<L> {
+    /// Begins with a log, up to an entry.
+    pub(super) fn of(log: L, upto: Seq) -> Owners<L> {
+        Owners {
+            logs: vec![(log, upto)],
+        }
+    }
+
+    /// Returns the oldest log so far.
+    pub(super) fn oldest(&self) -> Option<&L> {
+        self.logs.last().map(|(log, _)| log)
+    }
+
+    /// Adds the log that the oldest one continues, and up to which entry. Returns false for a log
+    /// that is among them: logs that continue each other in a circle have no beginning.
+    pub(super) fn add(&mut self, base: L, shared: Seq) -> bool {
+        if self.logs.iter().any(|(log, _)| *log == base) {
+            return false;
+        }
+        let upto = self
+            .logs
+            .last()
+            .map_or(shared, |(_, upto)| shared.min(*upto));
+        self.logs.push((base, upto));
+        true
+    }
+
+    /// Returns the logs in the order of their lines, each with the last entry that counts.
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = (&L, Seq)> {
+        self.logs.iter().rev().map(|(log, upto)| (log, *upto))
+    }
+}
+
 /// Reads at most `limit` lines after `after` up to `upto` of a log, through its bases.
 pub(super) fn read_lines<L: Logs>(
     logs: &mut L,
@@ -42,20 +81,15 @@ pub(super) fn read_lines<L: Logs>(
     upto: Seq,
     limit: usize,
 ) -> StoreResult<Vec<Line>> {
-    // From the newest owner down to the owner of the first wanted line.
-    let mut owners = vec![(log, upto)];
-    while let Some((owner, upto)) = owners.last()
+    let mut owners = Owners::of(log, upto);
+    while let Some(owner) = owners.oldest()
         && let Some((base, shared)) = logs.base(owner, after)?
-        // Logs that continue each other in a circle have no beginning.
-        && !owners.iter().any(|(owner, _)| *owner == base)
-    {
-        let upto = shared.min(*upto);
-        owners.push((base, upto));
-    }
+        && owners.add(base, shared)
+    {}
     let mut lines: Vec<Line> = Vec::new();
-    for (owner, upto) in owners.iter().rev() {
+    for (owner, upto) in owners.oldest_first() {
         let after = lines.last().map_or(after, |line| line.seq).max(after);
-        let own = logs.own_lines(owner, after, *upto, limit - lines.len())?;
+        let own = logs.own_lines(owner, after, upto, limit - lines.len())?;
         lines.extend(own);
         if lines.len() >= limit {
             break;

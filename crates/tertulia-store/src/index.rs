@@ -3,6 +3,10 @@
 //! The index is updated lazily: an append does not touch it, a search first brings it up to date.
 //! Documents are numbers that the backend understands; the text itself is not stored twice.
 
+pub(super) mod logs;
+#[cfg(feature = "postgres")]
+mod numbers;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;

@@ -17,6 +17,12 @@ const COUNTED: usize = 10_000;
 
 /// Entries of a backend, by the numbers that it gave them in the index.
 pub(super) trait Candidates {
+    /// Takes notice of the documents that will be judged, newest first: a backend that answers slowly
+    /// can get them together.
+    fn expect(&mut self, _documents: &[u64]) -> StoreResult<()> {
+        Ok(())
+    }
+
     /// Returns the number of the log that holds a document, and the entry's place in it.
     fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>>;
 
@@ -42,6 +48,7 @@ pub(super) fn search(
         ..Hits::default()
     };
     documents.truncate(COUNTED);
+    candidates.expect(&documents)?;
     let mut owners = Owners {
         everywhere: Filter {
             project: None,

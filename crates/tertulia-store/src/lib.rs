@@ -1,4 +1,4 @@
-//! Session storage: the [`Store`] trait, its two backends, and the [`Sessions`] handle around them.
+//! Session storage: the [`Store`] trait, its backends, and the [`Sessions`] handle around them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,16 +35,18 @@
 //! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork, merge |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
+//! | `postgres` | a server that many machines share, with the Cargo feature `postgres` |
 //! | [`Ledger`] | usage, tool calls and files touched, derived from any store; it may be deleted |
-//! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
+//! | `index` | the full-text index that backends keep on this machine; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
 //! | `queue` | waiting for other writers |
 //! | [`Threaded`] | the threads of a backend that blocks |
 //! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
 //!
-//! The crate has no Cargo features: the files backend keeps its list rows and its index in SQLite
-//! too, so that leaving it out would save no dependency.
+//! The Cargo feature `postgres` adds a backend and its network crates. The others need SQLite alike:
+//! the files backend keeps its list rows and its index in it. The crate pulls in no HTTP stack, no
+//! terminal and no agent.
 
 mod adopt;
 mod chain;
@@ -60,7 +62,10 @@ mod merge;
 mod packed;
 mod paging;
 mod place;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod queue;
+mod report;
 mod salvage;
 mod selection;
 mod session_lock;
@@ -84,13 +89,14 @@ pub use ledger::{CaughtUp, Extent, FileTouched, Ledger};
 pub use merge::{Divergence, MergeBase, NewMerge};
 pub use packed::Compressed;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
+pub use report::{CheckMode, Info, Rebuilt, Report};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
 use tertulia_core::entry::{Entry, Head, Origin, Speaker};
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
-use tertulia_core::session::{Damage, Line};
+use tertulia_core::session::Line;
 use tertulia_core::sizes::LogSize;
 
 /// Storage backend for sessions.
@@ -248,71 +254,6 @@ pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
             last.seq, last.then
         )
     })
-}
-
-/// Whether a check only reads or also repairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckMode {
-    /// Read only.
-    Look,
-    /// Salvage readable entries. The timestamp names the copy of the damaged original.
-    Repair(Timestamp),
-}
-
-/// Result of a check.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Report {
-    /// Sessions checked.
-    pub sessions: u64,
-    /// Entries checked.
-    pub entries: u64,
-    /// Damaged or missing entries.
-    pub damage: Vec<Damage>,
-    /// Faults of the store itself, of derived rows or of the index, human-readable.
-    pub faults: Vec<String>,
-    /// Harmless oddities, human-readable.
-    pub notes: Vec<String>,
-    /// What a repair did, human-readable. Empty if nothing was repaired.
-    pub repaired: Vec<String>,
-    /// What a repair could not restore, human-readable.
-    pub lost: Vec<String>,
-}
-
-impl Report {
-    /// Returns true if the check found no damage and no faults.
-    pub fn is_clean(&self) -> bool {
-        self.damage.is_empty() && self.faults.is_empty()
-    }
-}
-
-/// Counts of a rebuild.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Rebuilt {
-    /// List rows.
-    pub sessions: u64,
-    /// Entries in the search index.
-    pub entries: u64,
-}
-
-/// Description of a store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Info {
-    /// The backend: `sqlite` or `files`.
-    pub backend: &'static str,
-    /// Path or URL of the store.
-    pub place: String,
-    /// Version of its format.
-    pub format: u32,
-    /// Sessions, trashed ones included.
-    pub sessions: u64,
-    /// Sessions in the trash.
-    pub trashed: u64,
-    /// Entries.
-    pub entries: u64,
-    /// Bytes on disk without the index.
-    pub bytes: u64,
-    /// Bytes of the search index.
-    pub index_bytes: u64,
 }
 
 /// Progress callback of a long operation (step, done, total), with an optional time limit for work

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::session_lock::Claims;
+use tertulia_core::id::SessionId;
 use tertulia_core::query::{Cursor, DamagedSession, Filter, Hidden, Listing, Page, Row, Trash};
 use tertulia_core::session::SessionMeta;
 
@@ -32,7 +32,7 @@ pub(super) fn listing(
     mut metas: Vec<SessionMeta>,
     (all, here): (Counts, Counts),
     damaged: Vec<DamagedSession>,
-    claims: &Claims,
+    is_open: impl Fn(SessionId) -> bool,
 ) -> Listing {
     let more = metas.len() > page.limit;
     metas.truncate(page.limit);
@@ -47,7 +47,7 @@ pub(super) fn listing(
         Trash::With => (all.live + all.trashed - here.live - here.trashed, 0),
     };
     Listing {
-        rows: rows(metas, claims),
+        rows: rows(metas, is_open),
         hidden: Hidden {
             elsewhere: count(elsewhere),
             trashed: count(trashed),
@@ -64,7 +64,7 @@ pub(super) fn listing_of_all(
     page: &Page,
     all: Vec<SessionMeta>,
     damaged: Vec<DamagedSession>,
-    claims: &Claims,
+    is_open: impl Fn(SessionId) -> bool,
 ) -> Listing {
     let count = |is_here: bool| {
         all.iter()
@@ -87,13 +87,13 @@ pub(super) fn listing_of_all(
         after && filter.matches(meta)
     });
     matching.sort_by_key(|meta| Reverse(key(meta)));
-    listing(filter, page, matching, counts, damaged, claims)
+    listing(filter, page, matching, counts, damaged, is_open)
 }
 
 /// Adds to each session whether a program has it open.
-pub(super) fn rows(metas: Vec<SessionMeta>, claims: &Claims) -> Vec<Row> {
+pub(super) fn rows(metas: Vec<SessionMeta>, is_open: impl Fn(SessionId) -> bool) -> Vec<Row> {
     let row = |meta: SessionMeta| Row {
-        open: claims.is_open(meta.id),
+        open: is_open(meta.id),
         meta,
     };
     metas.into_iter().map(row).collect()

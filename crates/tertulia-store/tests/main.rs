@@ -6,4 +6,5 @@ mod files;
 mod ledger;
 mod merge;
 mod model;
+mod postgres;
 mod salvage;

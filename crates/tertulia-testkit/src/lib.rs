@@ -9,6 +9,8 @@
 //! | [`ask`] | blocking queries on a store |
 //! | [`conformance`] | behaviour of every backend, one test per guarantee |
 //! | [`model`] | random operations on a backend and on a model of plain vectors |
+//! | [`postgres`] | a real PostgreSQL server, and stores in it |
+//! | [`postgres_proxy`] | programs between client and server: one that cuts connections, and a pooler |
 //! | [`provider`] | a fake of the LLM HTTP APIs that answers or fails as a prompt says |
 //! | [`soak`] | whether a run takes all cases of the long tests, or a sample |
 //! | [`terminal`] | a program on a real pseudo-terminal, observed with a terminal emulator |
@@ -26,6 +28,8 @@ pub mod conformance;
 pub mod logs;
 pub mod model;
 pub mod place;
+pub mod postgres;
+pub mod postgres_proxy;
 pub mod provider;
 pub mod scratch;
 pub mod soak;

@@ -134,7 +134,7 @@ pub struct Args {
 /// Flags that stand before or after any command.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct GlobalArgs {
-    /// Where sessions live: sqlite:FILE, sqlite::memory:, files:DIR
+    /// Where sessions live: sqlite:FILE, sqlite::memory:, files:DIR, postgres://HOST/DATABASE
     #[arg(
         long,
         value_name = "URL",

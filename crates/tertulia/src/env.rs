@@ -16,6 +16,12 @@ pub const AGENT: &str = "TERTULIA_AGENT";
 pub const SOCKET: &str = "TERTULIA_SOCKET";
 /// Folder for runtime files, created at each login.
 pub const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
+/// Password of a PostgreSQL store.
+#[cfg(feature = "postgres")]
+pub const PGPASSWORD: &str = "PGPASSWORD";
+/// File of PostgreSQL passwords.
+#[cfg(feature = "postgres")]
+pub const PGPASSFILE: &str = "PGPASSFILE";
 /// Turns colours off if set to any value.
 pub const NO_COLOR: &str = "NO_COLOR";
 

@@ -14,6 +14,8 @@ use tertulia_core::query::{Filter, Page, Row, Trash};
 use tertulia_core::redact;
 use tertulia_core::session::{Log, Status};
 use tertulia_store::files::FilesStore;
+#[cfg(feature = "postgres")]
+use tertulia_store::postgres::{Limits, PostgresOptions, PostgresStore};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
     LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult, Waits,
@@ -26,6 +28,8 @@ use crate::author;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
 use crate::runtime;
+#[cfg(feature = "postgres")]
+use crate::settings::postgres_password;
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
 use tertulia_engine::text::hint::Invocation;
@@ -54,10 +58,25 @@ fn new_uuid(now: SystemTime) -> Uuid {
 }
 
 /// Opens a store by its URL. `patience` says how its writers wait for other programs.
-pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>> {
+pub fn store(
+    settings: &Settings,
+    url: &StoreUrl,
+    patience: &Patience,
+) -> StoreResult<Arc<dyn Store>> {
     Ok(match url {
         StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open_with(path, patience)?),
         StoreUrl::Files(path) => Arc::new(FilesStore::open_with(path, patience)?),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => {
+            let address = postgres_password::with_password(address, settings)?;
+            Arc::new(PostgresStore::open(PostgresOptions {
+                address,
+                limits: Limits::default(),
+                patience: patience.clone(),
+                derived: Some(settings.data.clone()),
+                new_id: new_uuid(SystemTime::now()),
+            })?)
+        }
         StoreUrl::Memory => Arc::new(SqliteStore::in_memory()?),
     })
 }
@@ -65,14 +84,14 @@ pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>>
 /// Opens a store on a thread of its own, so that a program that keeps it locked can be named
 /// meanwhile.
 fn store_telling(
-    url: &StoreUrl,
+    settings: &Settings,
     patience: &Patience,
     aside: Option<ui::Aside>,
 ) -> StoreResult<Arc<dyn Store>> {
     let (answer, opened) = oneshot::channel();
-    let (url, theirs) = (url.clone(), patience.clone());
+    let (settings, theirs) = (settings.clone(), patience.clone());
     let open = move || {
-        let _ = answer.send(store(&url, &theirs));
+        let _ = answer.send(store(&settings, &settings.store, &theirs));
     };
     let thread = std::thread::Builder::new().name("tertulia-open".to_owned());
     thread.spawn(open).map_err(unusable)?;
@@ -188,7 +207,7 @@ pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
 fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
     ui.detail(&format!("store: {}", settings.store));
     let aside = ui.aside();
-    let store = store_telling(&settings.store, &patience(&settings), aside)?;
+    let store = store_telling(&settings, &patience(&settings), aside)?;
     let sessions = handle(store, &settings);
     let mut workspace = Workspace {
         settings,
@@ -206,7 +225,7 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
     ui.detail(&format!("store: {}", settings.store));
     let patience = patience(&settings);
     let aside = ui.aside();
-    let opened = store_telling(&settings.store, &patience, aside);
+    let opened = store_telling(&settings, &patience, aside);
     let store: Arc<dyn Store> = match opened {
         Err(
             error @ (StoreError::Full { .. }
@@ -216,9 +235,9 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
             ui.warn(&format!(
                 "not saved: {error}. The session continues in memory and is offered as a file when it ends"
             ));
-            let url = settings.store.clone();
-            let again = patience.clone();
-            Arc::new(LateStore::new(move || store(&url, &again), &patience))
+            let (theirs, again) = (settings.clone(), patience.clone());
+            let open = move || store(&theirs, &theirs.store, &again);
+            Arc::new(LateStore::new(open, &patience))
         }
         opened => opened?,
     };
@@ -234,7 +253,7 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
 
 /// Opens the sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
-    let store = store(url, &patience(settings))?;
+    let store = store(settings, url, &patience(settings))?;
     Ok(handle(store, settings))
 }
 

@@ -2,8 +2,11 @@
 //! default.
 
 mod agent;
+#[cfg(feature = "postgres")]
+pub mod postgres_password;
 mod prices;
 mod project_file;
+mod store_url;
 mod values;
 
 use std::cell::RefCell;
@@ -23,6 +26,7 @@ use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
+pub use store_url::StoreUrl;
 use values::Reader;
 
 /// Name of the settings file, in the user's folder and in a project's `.tertulia`.
@@ -59,6 +63,8 @@ pub struct Settings {
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
     pub author: Option<String>,
+    /// Program that prints the password of a PostgreSQL store, with its arguments.
+    pub password_command: Option<Vec<String>>,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -147,17 +153,6 @@ pub enum Faults {
     Ignore,
 }
 
-/// Location of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreUrl {
-    /// SQLite database file.
-    Sqlite(PathBuf),
-    /// Folder of log files.
-    Files(PathBuf),
-    /// In memory; nothing is saved.
-    Memory,
-}
-
 /// Name of the file that lists trust decisions, in the data folder.
 const TRUST: &str = "trust.json";
 
@@ -171,7 +166,9 @@ const TOP_KEYS: &[&str] = &[
     "prices",
     "auto_tags",
     "author",
+    "postgres",
 ];
+const POSTGRES_KEYS: &[&str] = &["password_command"];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
 impl Settings {
@@ -193,6 +190,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             author: None,
+            password_command: None,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -289,7 +287,7 @@ impl Settings {
                     self.store = store;
                     chooses_store = true;
                 }
-                Err(_) => reader.expected("store", "sqlite:FILE, sqlite::memory: or files:DIR"),
+                Err(_) => reader.expected("store", store_url::FORMS),
             }
         }
         match table.get("redact") {
@@ -310,6 +308,11 @@ impl Settings {
         self.author = reader.text(table, "author").or(self.author.take());
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
+        }
+        if let Some(postgres) = reader.table(table, "postgres") {
+            self.warn_unknown(file, "postgres.", postgres, POSTGRES_KEYS);
+            let reader = reader.within("postgres");
+            self.password_command = agent::command_words(&reader, postgres, "password_command");
         }
         if let Some(retention) = reader.table(table, "retention") {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
@@ -427,43 +430,6 @@ fn parsed(file: &Path, text: &str) -> CommandResult<Table> {
         );
         CommandError::new(ErrorKind::Usage, message).hint(error.to_string().trim().to_owned())
     })
-}
-
-impl StoreUrl {
-    /// Parses `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are resolved against
-    /// `base`.
-    pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
-        let place = |path: &str| {
-            let path = path
-                .strip_prefix("//")
-                .filter(|rest| rest.starts_with('/'))
-                .unwrap_or(path);
-            match path.strip_prefix("~/").zip(env::path("HOME")) {
-                Some((rest, home)) => home.join(rest),
-                None => base.join(path),
-            }
-        };
-        match url.split_once(':') {
-            Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),
-            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
-            Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
-            _ => Err(
-                CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
-                    .hint("write sqlite:FILE, sqlite::memory: or files:DIR"),
-            ),
-        }
-    }
-}
-
-/// Formats the URL as `parse` reads it.
-impl std::fmt::Display for StoreUrl {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            StoreUrl::Files(path) => write!(f, "files:{}", path.display()),
-            StoreUrl::Memory => f.write_str("sqlite::memory:"),
-        }
-    }
 }
 
 /// Quotes a word for a shell, if needed.

@@ -41,7 +41,7 @@ impl FilesEngine {
             metas,
             counts,
             damaged,
-            &self.claims,
+            |id| self.claims.is_open(id),
         ))
     }
 
@@ -53,7 +53,7 @@ impl FilesEngine {
         metas.retain(|meta| lookup.matches(meta));
         metas.sort_by_key(|meta| Reverse((meta.updated_at, meta.id)));
         metas.truncate(limit);
-        Ok(paging::rows(metas, &self.claims))
+        Ok(paging::rows(metas, |id| self.claims.is_open(id)))
     }
 
     /// Brings the catalogue up to date and returns the metadata that a query selects from it. If one
@@ -158,6 +158,8 @@ impl FilesEngine {
             bytes,
             index_bytes: Index::bytes(Some(&index.join("search.db")))
                 + Index::bytes(Some(&index.join(names::CATALOGUE))),
+            server: None,
+            latency_ms: None,
         })
     }
 }

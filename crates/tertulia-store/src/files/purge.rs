@@ -15,7 +15,7 @@ use super::engine::{FilesEngine, Held, open_log};
 use super::log::{self, Tail};
 use super::log_file;
 use super::names::{self, Key, LIVE, Walk};
-use super::search::documents_of;
+use crate::index::logs::documents_of;
 use crate::queue::{QueueLock, Record};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::id::{Seq, SessionId};

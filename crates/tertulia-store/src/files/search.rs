@@ -1,8 +1,5 @@
 //! Search: updates the index from all logs, queries it for candidates, and checks those against the
 //! logs.
-//!
-//! A document's number combines the log's number in the catalogue and the entry's sequence number:
-//! `no << 32 | seq`.
 
 use std::collections::HashMap;
 
@@ -12,13 +9,14 @@ use super::fold::patiently;
 use super::log;
 use super::log_file::LogFile;
 use super::names::{self, Key, LIVE, Walk};
-use crate::index::{Document, Index, Pace, Reached, Step, Steps};
+use crate::index::logs::{NumberedLog, behind, documents_of, end_of, place_of, stale, step_of};
+use crate::index::{Index, Pace, Reached, Step, Steps};
 use crate::judge::{self, Candidates};
 use crate::{Deadline, Progress, Rebuilt, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Hits, SearchQuery};
-use tertulia_core::session::{Line, SessionMeta};
+use tertulia_core::session::SessionMeta;
 
 /// Lines per read.
 const LINES: usize = 256;
@@ -27,8 +25,18 @@ const CATALOGUE: u64 = 0;
 /// Number of passes that get no further, since other processes may update the index too.
 const PASSES: usize = 8;
 
-pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
-    (no << 32)..((no + 1) << 32)
+impl NumberedLog for Numbered {
+    fn no(&self) -> u64 {
+        self.no
+    }
+
+    fn base_seq(&self) -> Seq {
+        self.base_seq
+    }
+
+    fn head(&self) -> Head {
+        self.head
+    }
 }
 
 impl FilesEngine {
@@ -285,9 +293,9 @@ struct Entries<'a> {
 
 impl Candidates for Entries<'_> {
     fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>> {
-        let log = (document >> 32).cast_signed();
-        let place = (log, Seq(document & 0xffff_ffff));
-        Ok(self.keys.contains_key(&log).then_some(place))
+        let (log, seq) = place_of(document);
+        let place = (log.cast_signed(), seq);
+        Ok(self.keys.contains_key(&place.0).then_some(place))
     }
 
     fn meta(&mut self, log: i64) -> StoreResult<Option<SessionMeta>> {
@@ -312,57 +320,5 @@ impl Candidates for Entries<'_> {
             return Ok(None);
         };
         Ok(log::own_entry(file, *size, seq).ok().flatten())
-    }
-}
-
-/// Returns the logs with entries that are not indexed yet, and how far each is indexed.
-fn stale(logs: Vec<Numbered>, index: &Index) -> StoreResult<Vec<(Numbered, Reached)>> {
-    let reached = index.all_reached()?;
-    let logs = logs.into_iter().map(|log| {
-        let reached = reached.get(&log.no).copied();
-        (log, reached.unwrap_or(Reached::NOTHING))
-    });
-    Ok(logs
-        .filter(|(log, reached)| *reached != end_of(log.head))
-        .collect())
-}
-
-/// Returns how many entries of a log are not indexed yet.
-fn behind((log, reached): &(Numbered, Reached)) -> u64 {
-    log.head
-        .seq
-        .0
-        .saturating_sub(reached.upto.max(log.base_seq.0))
-}
-
-fn end_of(head: Head) -> Reached {
-    Reached {
-        upto: head.seq.0,
-        mark: head.hash,
-    }
-}
-
-/// Converts lines to documents. Without lines the index has reached the log's end.
-fn step_of(log: &Numbered, from: Reached, lines: &[Line]) -> Step {
-    let mut documents = Vec::new();
-    let mut reached = end_of(log.head);
-    for line in lines {
-        let entry = Entry::decode(&line.bytes).ok();
-        let mark = entry.as_ref().map_or(Hash::NONE, |entry| entry.hash);
-        reached = Reached {
-            upto: line.seq.0,
-            mark,
-        };
-        let number = log.no << 32 | line.seq.0;
-        documents.extend(entry.and_then(|entry| Document::of(number, &entry, reached)));
-    }
-    if reached.upto >= log.head.seq.0 {
-        reached = end_of(log.head);
-    }
-    Step {
-        source: log.no,
-        from,
-        documents,
-        reached,
     }
 }

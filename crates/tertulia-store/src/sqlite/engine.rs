@@ -373,6 +373,8 @@ impl Upkeep for SqliteEngine {
                 Location::Memory => 0,
             },
             index_bytes: file_size(self.location.beside("search")),
+            server: None,
+            latency_ms: None,
         })
     }
 

@@ -29,13 +29,9 @@ impl SqliteEngine {
             Err(error) if error.is_damage() => {
                 // The indexes are damaged: looks up each row.
                 let (all, damaged) = self.row_by_row()?;
-                Ok(paging::listing_of_all(
-                    filter,
-                    page,
-                    all,
-                    damaged,
-                    &self.claims,
-                ))
+                Ok(paging::listing_of_all(filter, page, all, damaged, |id| {
+                    self.claims.is_open(id)
+                }))
             }
             listing => listing,
         }
@@ -57,7 +53,7 @@ impl SqliteEngine {
             metas,
             counts,
             damaged,
-            &self.claims,
+            |id| self.claims.is_open(id),
         ))
     }
 
@@ -118,7 +114,7 @@ impl SqliteEngine {
         };
         metas.retain(|meta| lookup.matches(meta));
         metas.truncate(limit);
-        Ok(paging::rows(metas, &self.claims))
+        Ok(paging::rows(metas, |id| self.claims.is_open(id)))
     }
 
     /// Returns the metadata that a query selects, and the damaged rows among them. Metadata of a

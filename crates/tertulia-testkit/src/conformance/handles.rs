@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tertulia_core::entry::Head;
 use tertulia_core::id::{Seq, SessionId};
@@ -242,6 +243,8 @@ pub fn taken_over(place: &dyn Place) {
 /// needed to hit the moment in which a list would interfere.
 pub fn claims_while_others_list(place: &dyn Place) {
     const CLAIMS: usize = 5000;
+    // A store on a server takes milliseconds for each.
+    let until = Instant::now() + Duration::from_secs(5);
     let here = place.open();
     let others = [place.open(), place.open(), place.open()];
     let writer = Writer::begin(&*here, &still_clock(1));
@@ -256,7 +259,8 @@ pub fn claims_while_others_list(place: &dyn Place) {
         }
         // Must not panic, or the other threads would never end.
         let claim = |_: &usize| !matches!(now(here.claim(writer.id)), Ok(Some(_)));
-        let refused = (0..CLAIMS).filter(claim).count();
+        let claims = (0..CLAIMS).take_while(|_| Instant::now() < until);
+        let refused = claims.filter(claim).count();
         done.store(true, Ordering::Relaxed);
         refused
     });

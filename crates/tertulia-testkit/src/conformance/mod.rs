@@ -5,8 +5,8 @@
 //! | kind | the backend provides | cases |
 //! |---|---|---|
 //! | `memory` | one store | those with a single handle |
-//! | `place` | a [`crate::place::Place`]: a shareable store | also those with several handles |
-//! | `folder` | a [`crate::place::Folder`]: a location on disk | also those that inspect files |
+//! | `place` | a [`crate::place::Place`]: a shareable store that leaves compression to a server | also those with several handles |
+//! | `folder` | a [`crate::place::Folder`]: a location on disk | also those that compress and that inspect files |
 //!
 //! After every case the store is checked, rebuilt and checked again.
 
@@ -38,6 +38,7 @@ macro_rules! conformance_suite {
             #[allow(unused_imports)]
             use super::*;
             $crate::conformance_suite!(@store_cases on_store($store));
+            $crate::conformance_suite!(@compressed_cases on_store($store));
         }
     };
     ($backend:ident, place: $place:expr) => {
@@ -53,7 +54,18 @@ macro_rules! conformance_suite {
             #[allow(unused_imports)]
             use super::*;
             $crate::conformance_suite!(@store_cases on_store_of($folder));
+            $crate::conformance_suite!(@compressed_cases on_store_of($folder));
             $crate::conformance_suite!(@place_cases on_place($folder));
+            mod compressed_handles {
+                use super::*;
+                #[test]
+                fn compressed_by_the_other() {
+                    $crate::conformance::on_place(
+                        $folder,
+                        $crate::conformance::handles::compressed_by_the_other,
+                    );
+                }
+            }
             mod on_disk {
                 use super::*;
                 #[test]
@@ -174,12 +186,6 @@ macro_rules! conformance_suite {
                 one_holder,
                 shown_in_rows,
                 one_per_session;
-            compressed:
-                stay_as_they_are,
-                are_plain_after_an_append,
-                have_forks,
-                are_purged,
-                are_not_open;
             purge:
                 gone_everywhere,
                 forks_keep_what_they_share,
@@ -205,6 +211,16 @@ macro_rules! conformance_suite {
                 searched_by_odd_words;
         }
     };
+    (@compressed_cases $run:ident($open:expr)) => {
+        $crate::conformance_suite! { @tests $run($open)
+            compressed:
+                stay_as_they_are,
+                are_plain_after_an_append,
+                have_forks,
+                are_purged,
+                are_not_open;
+        }
+    };
     (@place_cases $run:ident($open:expr)) => {
         $crate::conformance_suite! { @tests $run($open)
             handles:
@@ -212,7 +228,6 @@ macro_rules! conformance_suite {
                 conflicts_over_two,
                 searches_what_the_other_wrote,
                 sees_purges,
-                compressed_by_the_other,
                 compressed_while_others_write,
                 forks_what_the_other_wrote,
                 drafts_survive_reopening,

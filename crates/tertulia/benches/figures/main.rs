@@ -21,6 +21,7 @@ mod crowd;
 #[allow(dead_code, reason = "the home of the tests; this needs a part of it")]
 mod home;
 mod logs;
+mod on_server;
 mod reads;
 mod screen;
 mod served;
@@ -77,6 +78,9 @@ fn main() {
     }
     if wants("writers") {
         writers::measure(&mut table);
+    }
+    if wants("postgres") {
+        on_server::measure(&mut table);
     }
     if wants("screen") {
         screen::measure(&mut table);

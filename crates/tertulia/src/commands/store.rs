@@ -50,7 +50,7 @@ enum StoreCommand {
         tertulia store copy sqlite:old.db files:talks\n  \
         tertulia store copy files:talks sqlite:$HOME/new.db --json")]
     Copy {
-        /// The store to copy from: sqlite:FILE or files:DIR
+        /// The store to copy from: sqlite:FILE, files:DIR or postgres://HOST/DATABASE
         #[arg(value_name = "FROM")]
         from: String,
         /// The store to copy to; made if there is none
@@ -79,7 +79,7 @@ fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
         ui.document(&json!(info));
         return Ok(ExitCode::SUCCESS);
     }
-    ui.line(&format!("{}:{}", info.backend, info.place));
+    ui.line(&workspace.settings.store.to_string());
     ui.line(&format!("format       {}", info.format));
     ui.line(&format!(
         "sessions     {} ({} in the trash)",
@@ -88,6 +88,10 @@ fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     ui.line(&format!("entries      {}", info.entries));
     ui.line(&format!("on disk      {}", show::bytes(info.bytes)));
     ui.line(&format!("search index {}", show::bytes(info.index_bytes)));
+    if let Some(server) = &info.server {
+        let latency = info.latency_ms.unwrap_or_default();
+        ui.line(&format!("server       {server} ({latency:.1} ms away)"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -35,7 +35,7 @@ impl World {
         };
         let settings = Settings::resolve(&global, &Ui::new(&global), Faults::Refuse).unwrap();
         World {
-            store: open::store(&settings.store, &Patience::default()).unwrap(),
+            store: open::store(&settings, &settings.store, &Patience::default()).unwrap(),
             settings,
             _folder: folder,
         }

@@ -194,7 +194,7 @@ impl AgentSettings {
             model: reader.text(table, "model"),
             base_url: reader.text(table, "base_url"),
             key_env: reader.text(table, "key_env"),
-            key_command: key_command(reader, table),
+            key_command: command_words(reader, table, "key_command"),
             command,
             args: reader.texts(table, "args").unwrap_or_default(),
             env,
@@ -214,16 +214,16 @@ impl AgentSettings {
     }
 }
 
-/// Reads `key_command`: a list is a program with arguments, a string is a shell command.
-fn key_command(reader: &Reader<'_>, table: &Table) -> Option<Vec<String>> {
-    match table.get("key_command")? {
-        Value::Array(words) if !words.is_empty() => reader.texts(table, "key_command"),
+/// Reads a command: a list is a program with arguments, a string is a shell command.
+pub(super) fn command_words(reader: &Reader<'_>, table: &Table, key: &str) -> Option<Vec<String>> {
+    match table.get(key)? {
+        Value::Array(words) if !words.is_empty() => reader.texts(table, key),
         Value::Array(_) => {
-            reader.expected("key_command", "a program");
+            reader.expected(key, "a program");
             None
         }
         _ => reader
-            .text(table, "key_command")
+            .text(table, key)
             .map(|line| ["sh", "-c", line.as_str()].map(str::to_owned).to_vec()),
     }
 }

@@ -264,10 +264,14 @@ pub fn sift(
 }
 
 fn claim(key: String, value: &Value) -> UntrustedSetting {
-    UntrustedSetting {
-        key,
-        value: shown(value),
-    }
+    // The URL of a store may contain a password.
+    let url = value.as_str().filter(|_| key == "store");
+    let store = url.and_then(|url| StoreUrl::parse(url, Path::new("/")).ok());
+    let value = match (url, store) {
+        (Some(url), Some(store)) if url.contains("://") => shown(&Value::String(store.to_string())),
+        _ => shown(value),
+    };
+    UntrustedSetting { key, value }
 }
 
 fn shown(value: &Value) -> String {

@@ -54,7 +54,7 @@ impl World {
         settings.cwd = folder.path().join("work");
         settings.project.ids = "here".into();
         std::fs::create_dir(&settings.cwd).unwrap();
-        let store = open::store(&settings.store, &Patience::default()).unwrap();
+        let store = open::store(&settings, &settings.store, &Patience::default()).unwrap();
         let store = Arc::new(Counting::new(store));
         let clock = still_clock(1);
         let sessions = Sessions::new(store.clone(), clock, Redaction::On);

@@ -21,6 +21,7 @@ mod list;
 mod log;
 mod merge;
 mod plain;
+mod postgres;
 mod program_histories;
 mod projects;
 mod references;

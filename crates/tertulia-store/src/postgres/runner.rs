@@ -1,0 +1,145 @@
+//! The thread of a store: its runtime drives the connections and runs the operations, many at a time.
+//! Callers may await them under any executor.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::mpsc as blocking;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::timeout;
+
+use super::server::Server;
+use crate::{StoreError, StoreResult};
+
+/// How long operations may take to end after the store is dropped.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+type Job = Box<dyn FnOnce(Rc<Server>) -> Task + Send>;
+
+/// Handle of the thread. Dropping it waits for the operations that run.
+#[derive(Debug)]
+pub(super) struct Runner {
+    jobs: Option<mpsc::UnboundedSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Runner {
+    /// Starts the thread, which makes the server's side.
+    pub(super) fn start(
+        make: impl FnOnce() -> StoreResult<Server> + Send + 'static,
+    ) -> StoreResult<Runner> {
+        let failed = |error| StoreError::failed("cannot start a thread for the store", error);
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let (jobs, waiting) = mpsc::unbounded_channel();
+        let (answer, made) = blocking::channel();
+        let run = move || match make() {
+            Ok(server) => {
+                let _ = answer.send(Ok(()));
+                work(&runtime, Rc::new(server), waiting);
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("tertulia-postgres".to_owned())
+            .spawn(run)
+            .map_err(failed)?;
+        made.recv().map_err(|_| gone())??;
+        Ok(Runner {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs an operation on the thread, also to its end if the caller is dropped.
+    pub(super) async fn call<R, T>(
+        &self,
+        job: impl FnOnce(Rc<Server>) -> T + Send + 'static,
+    ) -> StoreResult<R>
+    where
+        R: Send + 'static,
+        T: Future<Output = StoreResult<R>> + 'static,
+    {
+        let (answer, waiting) = oneshot::channel();
+        self.send(Box::new(move |server| {
+            let work = job(server);
+            Box::pin(async move {
+                let _ = answer.send(work.await);
+            })
+        }))?;
+        waiting.await.map_err(|_| gone())?
+    }
+
+    /// Runs an operation on the thread and blocks until it is done, for at most `limit`.
+    pub(super) fn call_blocking<R, T>(
+        &self,
+        limit: Option<Duration>,
+        job: impl FnOnce(Rc<Server>) -> T + Send + 'static,
+    ) -> StoreResult<R>
+    where
+        R: Send + 'static,
+        T: Future<Output = StoreResult<R>> + 'static,
+    {
+        let (answer, waiting) = blocking::channel();
+        self.send(Box::new(move |server| {
+            let work = job(server);
+            Box::pin(async move {
+                let _ = answer.send(work.await);
+            })
+        }))?;
+        match limit {
+            None => waiting.recv().map_err(|_| gone())?,
+            Some(limit) => waiting.recv_timeout(limit).map_err(|_| gone())?,
+        }
+    }
+
+    fn send(&self, job: Job) -> StoreResult<()> {
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(job).is_ok());
+        match sent {
+            Some(true) => Ok(()),
+            _ => Err(gone()),
+        }
+    }
+}
+
+fn work(runtime: &Runtime, server: Rc<Server>, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    let local = LocalSet::new();
+    local.block_on(runtime, async move {
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                job = jobs.recv() => match job {
+                    Some(job) => {
+                        running.spawn_local(job(server.clone()));
+                    }
+                    None => break,
+                },
+                Some(_) = running.join_next() => {}
+            }
+        }
+        let ended = async { while running.join_next().await.is_some() {} };
+        let _ = timeout(LEAVE_WITHIN, ended).await;
+    });
+}
+
+fn gone() -> StoreError {
+    StoreError::failed("the store's thread has ended", "it stopped unexpectedly")
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.jobs.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

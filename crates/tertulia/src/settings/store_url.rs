@@ -1,0 +1,88 @@
+//! Location of a store as users write it.
+
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "postgres")]
+use tertulia_store::postgres::PostgresAddress;
+
+use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+
+/// Forms of the URL.
+#[cfg(feature = "postgres")]
+pub(super) const FORMS: &str =
+    "sqlite:FILE, sqlite::memory:, files:DIR or postgres://HOST/DATABASE";
+/// Forms of the URL.
+#[cfg(not(feature = "postgres"))]
+pub(super) const FORMS: &str = "sqlite:FILE, sqlite::memory: or files:DIR";
+
+/// Location of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// SQLite database file.
+    Sqlite(PathBuf),
+    /// Folder of log files.
+    Files(PathBuf),
+    /// PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresAddress>),
+    /// In memory; nothing is saved.
+    Memory,
+}
+
+impl StoreUrl {
+    /// Parses a URL of [`FORMS`]; relative paths are resolved against `base`. Errors do not contain
+    /// a password.
+    pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
+        let place = |path: &str| {
+            let path = path
+                .strip_prefix("//")
+                .filter(|rest| rest.starts_with('/'))
+                .unwrap_or(path);
+            match path.strip_prefix("~/").zip(env::path("HOME")) {
+                Some((rest, home)) => home.join(rest),
+                None => base.join(path),
+            }
+        };
+        match url.split_once(':') {
+            Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
+            Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
+            Some(("postgres" | "postgresql", _)) => postgres(url),
+            _ => Err(
+                CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
+                    .hint(format!("write {FORMS}")),
+            ),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> CommandResult<StoreUrl> {
+    let address = PostgresAddress::parse(url).map_err(|reason| {
+        let words = format!("the URL of the PostgreSQL store is not valid: {reason}");
+        CommandError::new(ErrorKind::Usage, words)
+            .hint("write postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full")
+    })?;
+    Ok(StoreUrl::Postgres(Box::new(address)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_url: &str) -> CommandResult<StoreUrl> {
+    let words = "this program was built without PostgreSQL";
+    Err(CommandError::new(ErrorKind::Usage, words)
+        .hint("build it with the Cargo feature `postgres`, which is on by default"))
+}
+
+/// Formats the URL as `parse` reads it, without a password.
+impl std::fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Files(path) => write!(f, "files:{}", path.display()),
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(address) => write!(f, "{address}"),
+            StoreUrl::Memory => f.write_str("sqlite::memory:"),
+        }
+    }
+}
