@@ -35,6 +35,7 @@
 //! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork, merge |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
+//! | [`sync`] | moving sessions between stores by hash |
 //! | [`Ledger`] | usage, tool calls and files touched, derived from any store; it may be deleted |
 //! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
@@ -67,6 +68,7 @@ mod selection;
 mod session_lock;
 mod sessions;
 pub mod sqlite;
+pub mod sync;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -459,6 +461,14 @@ pub enum StoreError {
     Locked {
         /// The path or URL.
         place: String,
+    },
+    /// The store at the other end of a link cannot be reached any more.
+    #[error("{place} cannot be reached: {reason}")]
+    Unreachable {
+        /// The URL.
+        place: String,
+        /// The reason.
+        reason: String,
     },
     /// Any other failure, with its cause.
     #[error("{what}")]
