@@ -77,7 +77,11 @@ impl Sessions {
             target: &branches,
             doing,
         };
-        let mut members = branches.family(branch.root).await?;
+        // Most logs are new or continue their session: only a diverged one needs all its branches.
+        let mut members = branches.root(branch.root).await?;
+        if placing.diverges(&members).await? {
+            members = branches.family(branch.root).await?;
+        }
         place(&placing, &mut members, &mut 0).await
     }
 }

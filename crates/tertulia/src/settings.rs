@@ -59,6 +59,8 @@ pub struct Settings {
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
     pub author: Option<String>,
+    /// Partner of `sync`, and the folder that a relative path in it belongs to.
+    pub sync_with: Option<(String, PathBuf)>,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -171,6 +173,7 @@ const TOP_KEYS: &[&str] = &[
     "prices",
     "auto_tags",
     "author",
+    "sync",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
@@ -193,6 +196,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             author: None,
+            sync_with: None,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -308,6 +312,11 @@ impl Settings {
             self.agent = Some((agent, Source::UserFile));
         }
         self.author = reader.text(table, "author").or(self.author.take());
+        if let Some(sync) = reader.table(table, "sync") {
+            self.warn_unknown(file, "sync.", sync, &["with"]);
+            let with = reader.within("sync").text(sync, "with");
+            self.sync_with = with.map(|with| (with, base.to_owned()));
+        }
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
         }

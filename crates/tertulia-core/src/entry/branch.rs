@@ -91,11 +91,13 @@ impl Entry {
 
 /// Translates the sequence numbers that an entry refers to. `content` is its line before the hash.
 fn with_references(content: String, place_of: impl Fn(Seq) -> Seq) -> String {
-    let Ok(mut fields) = serde_json::from_str::<Value>(&format!("{content}}}")) else {
+    let line = format!("{content}}}");
+    let Ok(mut fields) = serde_json::from_str::<Value>(&line) else {
         return content;
     };
     // Another writer may have formatted the line in another way: then its bytes are kept.
-    if fields.to_string() != format!("{content}}}") {
+    let written = fields.to_string();
+    if written != line {
         return content;
     }
     let moved = |value: &mut Value| {

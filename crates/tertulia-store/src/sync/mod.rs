@@ -14,6 +14,7 @@
 
 mod branches;
 mod chunks;
+mod kept;
 mod numbering;
 mod place;
 mod transfer;

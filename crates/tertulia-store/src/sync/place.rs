@@ -65,6 +65,11 @@ impl Placing<'_> {
         }
     }
 
+    /// Returns true if the branch would become a fork.
+    pub(crate) async fn diverges(&self, members: &[Branch]) -> StoreResult<bool> {
+        Ok(matches!(self.step(members).await?, Step::Fork(..)))
+    }
+
     async fn step(&self, members: &[Branch]) -> StoreResult<Step> {
         let end = self.branch.head;
         if let Some(member) = members.iter().find(|member| member.head == end) {

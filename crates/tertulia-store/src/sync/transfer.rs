@@ -129,6 +129,8 @@ impl Transferred {
         match adopted {
             Adopted::Known { .. } => {}
             Adopted::Created { .. } => self.created += 1,
+            // The source keeps it as a fork already: it did not diverge now.
+            Adopted::Forked { .. } if branch.id != branch.root => self.created += 1,
             Adopted::Extended { .. } => self.extended += 1,
             Adopted::Forked { id, .. } => self.diverged.push(Diverged {
                 session: branch.root,
@@ -148,8 +150,6 @@ pub struct Transfer<'a> {
     pub doing: Doing,
     /// Shows the progress.
     pub progress: &'a Progress,
-    /// Only this session.
-    pub only: Option<SessionId>,
 }
 
 /// Moves all branches that the target lacks. What was moved before an error stays, and the next
@@ -162,11 +162,7 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
         ..Transferred::default()
     };
     let mut lacking = branches.in_order();
-    lacking.retain(|branch| {
-        work.only
-            .is_none_or(|id| branch.id == id || branch.root == id)
-            && !known.has(branch)
-    });
+    lacking.retain(|branch| !known.has(branch));
     let total = lacking.len() as u64;
     for (at, branch) in lacking.iter().enumerate() {
         work.progress.at("moving", at as u64, total);

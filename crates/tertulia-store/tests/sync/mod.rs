@@ -1,5 +1,11 @@
 //! Sessions move between stores: named cases, and random histories in several stores.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
+
 mod cases;
 mod property;
 
@@ -22,7 +28,6 @@ pub fn move_all(from: &dyn Partner, to: &dyn Partner, doing: Doing) -> StoreResu
             target: (to, &mut known),
             doing,
             progress: &Progress::unseen(),
-            only: None,
         })
         .await
     })

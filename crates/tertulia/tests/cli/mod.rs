@@ -38,6 +38,7 @@ mod snapshot_export;
 mod snapshot_import;
 mod stats;
 mod store;
+mod sync;
 mod team;
 mod terminal;
 mod tidy;
