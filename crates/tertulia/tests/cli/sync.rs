@@ -181,9 +181,10 @@ fn what_is_readable_moves_and_damage_is_named() {
     let (here, there) = (Home::new(), Home::with(Backend::Files));
     let (hurt, sound) = (there.say("echo tomatoes"), there.say("echo potatoes"));
     there.say_in(&hurt, "echo later words");
-    let logs = files_below(&there.files_folder()).into_iter();
-    let log = logs.filter(|path| path.to_string_lossy().ends_with(&format!("{hurt}.jsonl")));
-    let log = log.last().unwrap();
+    let mut logs = files_below(&there.files_folder()).into_iter();
+    let name = format!("{hurt}.jsonl");
+    let log = logs.find(|path| path.to_string_lossy().ends_with(&name));
+    let log = log.unwrap();
     let text = fs::read_to_string(&log).unwrap();
     let at = text.rfind("tomatoes").unwrap();
     let mut bytes = text.into_bytes();

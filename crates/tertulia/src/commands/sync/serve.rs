@@ -54,7 +54,10 @@ pub fn run(args: &SyncServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
     })?;
     let branches = Branches::of(workspace.sessions.store());
     let mut watcher = None;
-    while let Ok(event) = happened.recv() {
+    // Without a reader, no answer arrives: the near end waits for one until this end leaves.
+    while ui.has_reader()
+        && let Ok(event) = happened.recv()
+    {
         let line = match event {
             Happened::Ended => break,
             Happened::Changed => {
