@@ -214,8 +214,8 @@ fn exchange(
     let here = Branches::of(workspace.sessions.store());
     let progress = ui.progress();
     let move_all = async |there: &dyn Partner| -> StoreResult<Exchange> {
-        let mut ours = Heads::of(&here).await?;
-        let mut theirs = Heads::of(there).await?;
+        let (mut ours, mut theirs) =
+            futures::future::try_join(Heads::of(&here), Heads::of(there)).await?;
         let mut done = Exchange::default();
         if pulls {
             let work = Transfer {
