@@ -9,6 +9,7 @@
 //! added by a later version survive in this one.
 
 mod body;
+mod branch;
 mod imported;
 mod lineage;
 mod message;
@@ -25,6 +26,7 @@ pub use body::{
     Body, Budgeted, Compacted, Created, Failed, Kind, Linked, Lost, Paired, PairedAgent, Renamed,
     Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
+pub use branch::branch_id;
 pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{

@@ -227,7 +227,7 @@ pub struct Listing {
 }
 
 /// A session that is damaged or cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DamagedSession {
     /// Id of the session, if it is still known.
     pub id: Option<SessionId>,

@@ -383,9 +383,12 @@ impl SessionMeta {
         }
         self.created_at = entry.at;
         self.updated_at = entry.at;
-        // A fork cannot undo changes of the original, and does not inherit its place in the trash.
-        self.changes.clear();
-        self.trashed_at = None;
+        // A fork cannot undo changes of the original, and does not inherit its place in the trash. A
+        // branch is the same session, continued elsewhere.
+        if entry.opened_branch().is_none() {
+            self.changes.clear();
+            self.trashed_at = None;
+        }
         // Two sessions must not share one native session, or their contexts would mix.
         self.natives.clear();
         // The original id stays with the imported session.

@@ -1,16 +1,15 @@
 //! Imports a log from a file or another store, byte for byte. Importing the same log again adds
 //! nothing; a log that diverged from the stored session becomes a fork.
 
-use uuid::Uuid;
+use async_trait::async_trait;
 
-use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult, check_whole};
-use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
+pub(super) use super::sync::CHUNK;
+use super::sync::{Branch, BranchSource, Branches, Numbering, Partner, Placing, place};
+use super::{Doing, Sessions, Store, StoreError, StoreResult, check_whole};
+use tertulia_core::entry::{Body, Created, Entry, Forked, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl::Imported;
-use tertulia_core::query::Lookup;
-
-/// Approximate number of entries per write.
-pub(super) const CHUNK: usize = 2000;
+use tertulia_core::session::Line;
 
 /// Result of importing a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,155 +69,125 @@ impl Sessions {
 
     async fn take_in(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
         check_whole(&log.entries)?;
-        let store = self.store();
-        let Some(row) = store.find(&Lookup::Id(log.id), 1).await?.pop() else {
-            return create(store, log, doing).await;
+        let branches = Branches::of(self.store());
+        let (source, branch) = LogSource::of(log, &branches).await?;
+        let placing = Placing {
+            source: &source,
+            branch: &branch,
+            target: &branches,
+            doing,
         };
-        let head = row.meta.head;
-        let last = log.entries.last().map_or(Head::START, Entry::head);
-        if last.seq <= head.seq && head_at(store, log.id, last.seq).await? == Some(last) {
-            return Ok(Adopted::Known { id: log.id });
+        // Most logs are new or continue their session: only a diverged one needs all its branches.
+        let mut members = branches.root(branch.root).await?;
+        if placing.diverges(&members).await? {
+            members = branches.family(branch.root).await?;
         }
-        let joined = log.entries.iter().position(|entry| entry.head() == head);
-        if let Some(at) = joined
-            .map(|at| at + 1)
-            .or_else(|| (log.after == head.seq && continues(log, &head)).then_some(0))
-        {
-            let rest = &log.entries[at..];
-            if doing == Doing::Write {
-                append(store, log.id, head, rest).await?;
-            }
-            return Ok(Adopted::Extended {
-                id: log.id,
-                entries: rest.len(),
+        place(&placing, &mut members, &mut 0).await
+    }
+}
+
+/// A log in memory, as a branch.
+struct LogSource<'a> {
+    entries: Vec<Entry>,
+    /// Entry before the first one, and the session here that has it, if the log lacks its beginning.
+    before: Head,
+    beginning: Option<(&'a Branches<'a>, SessionId)>,
+    fork: Option<Origin>,
+}
+
+impl<'a> LogSource<'a> {
+    async fn of(log: &Imported, here: &'a Branches<'a>) -> StoreResult<(LogSource<'a>, Branch)> {
+        let (before, beginning, numbering, mut root) = if log.after == Seq::START {
+            (Head::START, None, Numbering::default(), log.id)
+        } else {
+            let found = here.beginning(log.id, log.after).await?;
+            let found = found.filter(|found| {
+                let first = log.entries.first();
+                first.is_some_and(|first| first.follows(&found.stored))
             });
-        }
-        self.take_in_as_fork(log, doing).await
-    }
-
-    /// Finds the last entry that the log shares with the stored session and imports the rest as a
-    /// fork.
-    async fn take_in_as_fork(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
-        let store = self.store();
-        let mut shared = None;
-        for (at, entry) in log.entries.iter().enumerate().rev() {
-            if head_at(store, log.id, entry.seq).await? == Some(entry.head()) {
-                shared = Some((at + 1, entry.head()));
-                break;
+            let found = found.ok_or_else(|| {
+                StoreError::Refused(format!(
+                    "the log begins at entry {}, and the session that it continues is not in this store",
+                    log.after.next()
+                ))
+            })?;
+            let beginning = Some((here, log.id));
+            (found.original, beginning, found.numbering, found.root)
+        };
+        let mut openings = Vec::new();
+        for entry in &log.entries {
+            match (&entry.body, entry.opened_branch()) {
+                (_, Some(forked)) => {
+                    if openings.is_empty() {
+                        root = forked.from.id;
+                    }
+                    openings.push(entry.seq);
+                }
+                // What stands before the opening of a session belongs to another one.
+                (Body::Created(Created { session, .. }), None)
+                | (Body::Forked(Forked { session, .. }), None) => {
+                    openings.clear();
+                    root = *session;
+                }
+                _ => {}
             }
         }
-        if let (None, Some(parent)) = (shared, log.parent)
-            && head_at(store, log.id, parent.seq).await? == Some(parent)
-        {
-            shared = Some((0, parent));
+        let numbering = numbering.with(openings);
+        let (mut entries, mut end) = (Vec::new(), before);
+        for entry in &log.entries {
+            if !numbering.has(entry.seq) {
+                let entry = numbering.to_original(entry, &end);
+                let entry =
+                    entry.map_err(|error| StoreError::failed("cannot read a log", error))?;
+                end = entry.head();
+                entries.push(entry);
+            }
         }
-        let (at, head) = shared.ok_or(StoreError::Exists(log.id))?;
-        // The id is derived from the content, so that importing the log again finds the fork.
-        let last = log.entries.last().map_or(Head::START, Entry::head);
-        let id = SessionId::new(Uuid::new_v8(
-            last.hash.bytes()[..16].try_into().unwrap_or_default(),
-        ));
-        if !store.find(&Lookup::Id(id), 1).await?.is_empty() {
-            return Ok(Adopted::Known { id });
-        }
-        let from = Origin {
-            id: log.id,
-            seq: head.seq,
-            hash: head.hash,
-        };
-        let opening = Forked {
-            session: id,
-            from: from.clone(),
-            relation: Relation::Conflict,
-            title: None,
-            project: None,
-            project_ids: Vec::new(),
-            cwd: None,
-        };
-        let rest = &log.entries[at..];
-        let first = rest.first().or(log.entries.last());
-        let (entry_id, when) = first
-            .map_or((self.clock().entry_id(), self.clock().now()), |entry| {
-                (entry.id, entry.at)
-            });
-        let mut new = vec![new_entry(entry_id, when, Body::Forked(opening))];
-        new.extend(rest.iter().map(|entry| NewEntry {
-            redacted: entry.redacted.clone(),
-            author: entry.author.clone(),
-            ..new_entry(entry.id, entry.at, entry.body.clone())
-        }));
-        let entries = Entry::chain(&head, new)
-            .map_err(|error| StoreError::failed("cannot take in a log", error))?;
-        if doing == Doing::Write {
-            store
-                .create(&NewSession {
-                    id,
-                    base: Some(from),
-                    entries,
-                })
-                .await?;
-        }
-        Ok(Adopted::Forked {
-            id,
-            from: log.id,
-            entries: rest.len(),
-        })
+        let fork = log.fork.clone().filter(|_| root == log.id);
+        let branch = Branch::new(log.id, root, end);
+        Ok((
+            LogSource {
+                entries,
+                before,
+                beginning,
+                fork,
+            },
+            branch,
+        ))
     }
 }
 
-fn new_entry(id: tertulia_core::id::EntryId, at: jiff::Timestamp, body: Body) -> NewEntry {
-    NewEntry {
-        id,
-        at,
-        body,
-        redacted: std::collections::BTreeMap::new(),
-        author: None,
-    }
-}
-
-fn continues(log: &Imported, head: &Head) -> bool {
-    log.entries.first().is_some_and(|entry| entry.follows(head))
-}
-
-/// Creates the session, on top of its base if this store has that entry.
-async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
-    let base = match &log.fork {
-        Some(origin)
-            if head_at(store, origin.id, origin.seq).await?
-                == Some(Head {
-                    seq: origin.seq,
-                    hash: origin.hash,
-                }) =>
-        {
-            Some(origin.clone())
+#[async_trait]
+impl BranchSource for LogSource<'_> {
+    async fn head_at(&self, _: SessionId, seq: Seq) -> StoreResult<Option<Head>> {
+        if seq <= self.before.seq {
+            return match self.beginning {
+                Some((here, id)) => here.head_at(id, seq).await,
+                None => Ok(None),
+            };
         }
-        _ => None,
-    };
-    let after = base.as_ref().map_or(Seq::START, |origin| origin.seq);
-    if log.after > after {
-        return Err(StoreError::Refused(format!(
-            "the log begins at entry {}, and the session that it continues is not in this store",
-            log.after.next()
-        )));
+        let at = usize::try_from(seq.0 - self.before.seq.0 - 1).unwrap_or(usize::MAX);
+        Ok(self.entries.get(at).map(Entry::head))
     }
-    let shared = log.entries.partition_point(|entry| entry.seq <= after);
-    let own = &log.entries[shared..];
-    if doing == Doing::Write {
-        let first = chunks(own).next().unwrap_or_default();
-        let rest = &own[first.len()..];
-        let head = store
-            .create(&NewSession {
-                id: log.id,
-                base,
-                entries: first.to_vec(),
-            })
-            .await?;
-        append(store, log.id, head, rest).await?;
+
+    async fn lines(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        if after < self.before.seq {
+            return match self.beginning {
+                Some((here, session)) => {
+                    let count = usize::try_from(self.before.seq.0 - after.0).unwrap_or(limit);
+                    here.lines(session, after, limit.min(count)).await
+                }
+                None => Err(StoreError::NotFound(id)),
+            };
+        }
+        let at = usize::try_from(after.0 - self.before.seq.0).unwrap_or(usize::MAX);
+        let rest = self.entries.get(at..).unwrap_or_default();
+        Ok(rest.iter().take(limit).map(Line::from).collect())
     }
-    Ok(Adopted::Created {
-        id: log.id,
-        entries: own.len(),
-    })
+
+    async fn origins(&self, _: SessionId) -> StoreResult<Vec<Origin>> {
+        Ok(self.fork.iter().cloned().collect())
+    }
 }
 
 pub(super) async fn append(
@@ -243,20 +212,4 @@ pub(super) fn chunks(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
         rest = later;
         (!chunk.is_empty()).then_some(chunk)
     })
-}
-
-async fn head_at(store: &dyn Store, id: SessionId, seq: Seq) -> StoreResult<Option<Head>> {
-    if seq == Seq::START {
-        return Ok(None);
-    }
-    let lines = match store.read(id, seq.back(1), 1).await {
-        Ok(lines) => lines,
-        Err(StoreError::NotFound(_)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(lines
-        .first()
-        .filter(|line| line.seq == seq)
-        .and_then(|line| Entry::decode(&line.bytes).ok())
-        .map(|entry| entry.head()))
 }

@@ -36,6 +36,7 @@
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
 //! | `postgres` | a server that many machines share, with the Cargo feature `postgres` |
+//! | [`sync`] | moving sessions between stores by hash |
 //! | [`Ledger`] | usage, tool calls and files touched, derived from any store; it may be deleted |
 //! | `index` | the full-text index that backends keep on this machine; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
@@ -71,6 +72,7 @@ mod selection;
 mod session_lock;
 mod sessions;
 pub mod sqlite;
+pub mod sync;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -406,6 +408,14 @@ pub enum StoreError {
     Locked {
         /// The path or URL.
         place: String,
+    },
+    /// The store at the other end of a link cannot be reached any more.
+    #[error("{place} cannot be reached: {reason}")]
+    Unreachable {
+        /// The URL.
+        place: String,
+        /// The reason.
+        reason: String,
     },
     /// Any other failure, with its cause.
     #[error("{what}")]

@@ -8,3 +8,4 @@ mod merge;
 mod model;
 mod postgres;
 mod salvage;
+mod sync;

@@ -189,6 +189,11 @@ pub enum Command {
     Stats(commands::stats::StatsArgs),
     Doctor(commands::doctor::DoctorArgs),
     Store(commands::store::StoreArgs),
+    Push(commands::sync::PushArgs),
+    Pull(commands::sync::PullArgs),
+    Sync(commands::sync::SyncArgs),
+    #[command(hide = true)]
+    SyncServe(commands::sync::serve::SyncServeArgs),
     Agents(commands::agents::AgentsArgs),
     Team(commands::team::TeamArgs),
     Pair(commands::pair::PairArgs),

@@ -14,6 +14,8 @@ pub const LOCK_TIMEOUT: &str = "TERTULIA_LOCK_TIMEOUT";
 pub const AGENT: &str = "TERTULIA_AGENT";
 /// Socket of the server.
 pub const SOCKET: &str = "TERTULIA_SOCKET";
+/// Command that connects to another machine, in place of `ssh`.
+pub const SSH: &str = "TERTULIA_SSH";
 /// Folder for runtime files, created at each login.
 pub const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
 /// Password of a PostgreSQL store.

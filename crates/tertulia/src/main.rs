@@ -13,6 +13,7 @@ mod env;
 mod error;
 mod guard;
 mod input;
+mod link;
 mod moment;
 mod open;
 mod participants;

@@ -65,6 +65,8 @@ pub struct Settings {
     pub author: Option<String>,
     /// Program that prints the password of a PostgreSQL store, with its arguments.
     pub password_command: Option<Vec<String>>,
+    /// Partner of `sync`, and the folder that a relative path in it belongs to.
+    pub sync_with: Option<(String, PathBuf)>,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -167,6 +169,7 @@ const TOP_KEYS: &[&str] = &[
     "auto_tags",
     "author",
     "postgres",
+    "sync",
 ];
 const POSTGRES_KEYS: &[&str] = &["password_command"];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
@@ -191,6 +194,7 @@ impl Settings {
             auto_tags: false,
             author: None,
             password_command: None,
+            sync_with: None,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -306,6 +310,11 @@ impl Settings {
             self.agent = Some((agent, Source::UserFile));
         }
         self.author = reader.text(table, "author").or(self.author.take());
+        if let Some(sync) = reader.table(table, "sync") {
+            self.warn_unknown(file, "sync.", sync, &["with"]);
+            let with = reader.within("sync").text(sync, "with");
+            self.sync_with = with.map(|with| (with, base.to_owned()));
+        }
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
         }

@@ -231,6 +231,11 @@ impl Ui {
         }
     }
 
+    /// Returns true unless the reader of stdout is gone.
+    pub fn has_reader(&self) -> bool {
+        !self.reader_gone
+    }
+
     /// Takes the error that kept data from being written, such as a full disk.
     pub fn take_trouble(&mut self) -> Option<io::Error> {
         self.not_written.take()

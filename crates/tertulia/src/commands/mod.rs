@@ -27,6 +27,7 @@ pub mod show;
 pub mod stats;
 pub mod stop;
 pub mod store;
+pub mod sync;
 pub mod tag;
 pub mod team;
 pub mod trust;
@@ -80,6 +81,10 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Stats(args) => stats::run(&args, &global, ui),
         Command::Doctor(args) => doctor::run(&args, &global, ui),
         Command::Store(args) => store::run(&args, &global, ui),
+        Command::Push(args) => sync::push(&args, &global, ui),
+        Command::Pull(args) => sync::pull(&args, &global, ui),
+        Command::Sync(args) => sync::sync(&args, &global, ui),
+        Command::SyncServe(args) => sync::serve::run(&args, &global, ui),
         Command::Agents(args) => agents::run(&args, &global, ui),
         Command::Team(args) => team::run(args, &global, ui),
         Command::Pair(args) => pair::run(args, &global, ui),

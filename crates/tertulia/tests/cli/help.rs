@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 50] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -29,6 +29,9 @@ const COMMANDS: [&[&str]; 47] = [
     &["store", "compress"],
     &["store", "copy"],
     &["store", "rebuild"],
+    &["push"],
+    &["pull"],
+    &["sync"],
     &["agents"],
     &["agents", "check"],
     &["agents", "models"],

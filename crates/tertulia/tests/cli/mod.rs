@@ -39,6 +39,7 @@ mod snapshot_export;
 mod snapshot_import;
 mod stats;
 mod store;
+mod sync;
 mod team;
 mod terminal;
 mod tidy;

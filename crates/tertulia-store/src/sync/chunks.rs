@@ -1,0 +1,76 @@
+//! Reads the entries of a branch in chunks that can be written one by one.
+
+use super::{Branch, BranchSource, CHUNK};
+use crate::{StoreError, StoreResult, unfinished_append};
+use tertulia_core::entry::{Entry, Head};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::Log;
+
+/// Entries of a branch after one of them. Every chunk ends where an append ends.
+pub(super) struct Chunks<'a> {
+    source: &'a dyn BranchSource,
+    id: SessionId,
+    /// Last entry that was read.
+    read: Head,
+    end: Seq,
+    /// Entries of an append that is not read to its end.
+    rest: Vec<Entry>,
+    failed: Option<StoreError>,
+}
+
+impl<'a> Chunks<'a> {
+    pub(super) fn after(source: &'a dyn BranchSource, branch: &Branch, head: Head) -> Chunks<'a> {
+        Chunks {
+            source,
+            id: branch.id,
+            read: head,
+            end: branch.head.seq,
+            rest: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Returns the next chunk, empty at the end. What stands before damage is returned first, then
+    /// the damage as an error.
+    pub(super) async fn next(&mut self) -> StoreResult<Vec<Entry>> {
+        while self.failed.is_none() && self.read.seq < self.end {
+            self.read_more().await?;
+            let last = self.rest.iter().rposition(|entry| entry.then == 0);
+            if let Some(last) = last {
+                return Ok(self.rest.drain(..=last).collect());
+            }
+        }
+        let unfinished = self.rest.last().and_then(unfinished_append);
+        self.rest.clear();
+        match (self.failed.take(), unfinished) {
+            (Some(error), _) => Err(error),
+            (None, Some(reason)) => Err(self.damaged(reason)),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads more lines and verifies them.
+    async fn read_more(&mut self) -> StoreResult<()> {
+        let after = self.read.seq;
+        let left = usize::try_from(self.end.0 - after.0).unwrap_or(CHUNK);
+        let lines = self.source.lines(self.id, after, left.min(CHUNK)).await?;
+        let log = Log::read(self.id, Some(self.read), after, &lines);
+        let damage = log.damage.into_iter().next();
+        let bad = damage.as_ref().map(|damage| damage.seq);
+        let entries = log.entries.into_iter();
+        self.rest
+            .extend(entries.take_while(|entry| bad.is_none_or(|bad| entry.seq < bad)));
+        self.read = self.rest.last().map_or(self.read, Entry::head);
+        let reason = match damage {
+            Some(damage) => format!("entry {}: {}", damage.seq, damage.reason),
+            None if lines.is_empty() => format!("entry {} is missing", after.next()),
+            None => return Ok(()),
+        };
+        self.failed = Some(self.damaged(reason));
+        Ok(())
+    }
+
+    fn damaged(&self, reason: String) -> StoreError {
+        StoreError::damaged(format!("session {}", self.id), reason)
+    }
+}

@@ -1,0 +1,246 @@
+mod report;
+pub mod serve;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tertulia_store::sync::{Branches, Heads, Partner, Transfer, Transferred, transfer};
+use tertulia_store::{Doing, Sessions, StoreResult};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::link::{PartnerUrl, Remote};
+use crate::open::{self, Workspace};
+use crate::settings::StoreUrl;
+use crate::ui::Ui;
+
+/// Copy what another store lacks to it
+///
+/// Entries are compared by hash: what is there already is not moved again, and an interrupted push
+/// continues where it stopped. A session that was continued on both sides is kept on both, the other
+/// continuation as a fork. The trash is moved like everything else; a session that was purged comes
+/// back from a store that still has it. Half-written answers are not moved.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia push ssh://desk               to the default store of another machine\n  \
+    tertulia push files:/media/stick/logs  to a folder, made if there is none\n  \
+    tertulia push --dry-run                to the store that [sync] with names")]
+pub struct PushArgs {
+    /// Store to copy to: sqlite:FILE, files:DIR or ssh://[USER@]HOST[:PORT][/PATH]
+    #[arg(value_name = "TO")]
+    to: Option<String>,
+    /// Only say what would be moved
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Copy what this store lacks from another one
+///
+/// As `push`, in the other direction. A session that is open here is left for the next time.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia pull ssh://desk\n  \
+    tertulia pull sqlite:/media/stick/tertulia.db --json")]
+pub struct PullArgs {
+    /// Store to copy from: sqlite:FILE, files:DIR or ssh://[USER@]HOST[:PORT][/PATH]
+    #[arg(value_name = "FROM")]
+    from: Option<String>,
+    /// Only say what would be moved
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Exchange sessions with another store, in both directions
+///
+/// `pull`, then `push`. Over ssh nothing but tertulia is needed on the other machine: no server, no
+/// open port. TERTULIA_SSH names another command than `ssh`. Set the usual partner in your settings:
+///
+///   [sync]
+///   with = "ssh://desk"
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia sync ssh://desk\n  \
+    tertulia sync --watch              as soon as something changes, until Ctrl-C\n  \
+    tertulia sync files:/media/stick/logs --dry-run")]
+pub struct SyncArgs {
+    /// The other store: sqlite:FILE, files:DIR or ssh://[USER@]HOST[:PORT][/PATH]
+    #[arg(value_name = "WITH")]
+    with: Option<String>,
+    /// Only say what would be moved
+    #[arg(long, conflicts_with = "watch")]
+    dry_run: bool,
+    /// Keep running and exchange changes as they happen
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Which way sessions move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Push,
+    Pull,
+    Both,
+}
+
+pub fn push(args: &PushArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let doing = doing(args.dry_run);
+    once(args.to.as_deref(), Direction::Push, doing, global, ui)
+}
+
+pub fn pull(args: &PullArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let doing = doing(args.dry_run);
+    once(args.from.as_deref(), Direction::Pull, doing, global, ui)
+}
+
+pub fn sync(args: &SyncArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let with = args.with.as_deref();
+    if !args.watch {
+        return once(with, Direction::Both, doing(args.dry_run), global, ui);
+    }
+    let workspace = open::workspace(global, ui)?;
+    let url = partner_url(with, &workspace)?;
+    watch::run(&workspace, &url, ui)
+}
+
+fn doing(dry_run: bool) -> Doing {
+    match dry_run {
+        true => Doing::Preview,
+        false => Doing::Write,
+    }
+}
+
+fn once(
+    with: Option<&str>,
+    direction: Direction,
+    doing: Doing,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let workspace = open::workspace(global, ui)?;
+    let url = partner_url(with, &workspace)?;
+    if let PartnerUrl::Store(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) = &url
+        && (direction == Direction::Pull || doing == Doing::Preview)
+        && !path.exists()
+    {
+        let message = format!("there is no store at {}", path.display());
+        return Err(CommandError::new(ErrorKind::NotFound, message));
+    }
+    let connection = match &url {
+        PartnerUrl::Store(url) => Connection::Store(open::sessions(&workspace.settings, url)?),
+        PartnerUrl::Ssh(url) => Connection::Remote(Remote::connect(url, || {})?),
+    };
+    let exchange = exchange(&workspace, &connection, direction, doing, ui)?;
+    report::report(&exchange, &url, doing, ui);
+    exchange.verdict(&url)
+}
+
+/// Returns the partner that is named, or that of the settings.
+fn partner_url(named: Option<&str>, workspace: &Workspace) -> CommandResult<PartnerUrl> {
+    let settings = &workspace.settings;
+    let url = match (named, &settings.sync_with) {
+        (Some(url), _) => PartnerUrl::parse(url, &settings.cwd)?,
+        (None, Some((url, base))) => PartnerUrl::parse(url, base)?,
+        (None, None) => {
+            return Err(
+                CommandError::new(ErrorKind::Usage, "no store to exchange sessions with")
+                    .hint("name one: `tertulia sync ssh://HOST`")
+                    .hint("or set the usual one in your settings: [sync] with = \"ssh://HOST\""),
+            );
+        }
+    };
+    if url == PartnerUrl::Store(settings.store.clone()) {
+        let message = "both names are the same store";
+        return Err(CommandError::new(ErrorKind::Usage, message));
+    }
+    Ok(url)
+}
+
+/// The other store, opened.
+enum Connection {
+    Store(Sessions),
+    Remote(Remote),
+}
+
+impl Connection {
+    /// Runs `work` with the partner.
+    fn with<T>(&self, work: impl FnOnce(&dyn Partner) -> T) -> T {
+        match self {
+            Connection::Store(sessions) => work(&Branches::of(sessions.store())),
+            Connection::Remote(remote) => work(remote),
+        }
+    }
+}
+
+/// What was moved, each way.
+#[derive(Debug, Default)]
+struct Exchange {
+    pulled: Option<Transferred>,
+    pushed: Option<Transferred>,
+}
+
+impl Exchange {
+    /// Returns what was moved, with where it was moved to.
+    fn both(&self) -> impl Iterator<Item = (&'static str, &Transferred)> {
+        let pulled = self.pulled.iter().map(|moved| ("here", moved));
+        pulled.chain(self.pushed.iter().map(|moved| ("there", moved)))
+    }
+
+    /// Fails if a session could not be moved. One that is open is moved the next time.
+    fn verdict(&self, url: &PartnerUrl) -> CommandResult<ExitCode> {
+        let skipped = self.both().flat_map(|(_, moved)| &moved.skipped);
+        let failed = skipped.filter(|skipped| !skipped.is_open()).count();
+        if failed == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let sessions = crate::show::count(failed as u64, "session");
+        Err(
+            CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}")).hint(format!(
+                "`tertulia doctor` checks this store, `tertulia doctor --store URL` that of {url}"
+            )),
+        )
+    }
+}
+
+/// Compares both stores and moves what one of them lacks.
+fn exchange(
+    workspace: &Workspace,
+    connection: &Connection,
+    direction: Direction,
+    doing: Doing,
+    ui: &Ui,
+) -> CommandResult<Exchange> {
+    let (pulls, pushes) = (direction != Direction::Push, direction != Direction::Pull);
+    let here = Branches::of(workspace.sessions.store());
+    let progress = ui.progress();
+    let move_all = async |there: &dyn Partner| -> StoreResult<Exchange> {
+        let (mut ours, mut theirs) =
+            futures::future::try_join(Heads::of(&here), Heads::of(there)).await?;
+        let mut done = Exchange::default();
+        if pulls {
+            let work = Transfer {
+                source: (there, &theirs),
+                target: (&here, &mut ours),
+                doing,
+                progress: &progress,
+            };
+            done.pulled = Some(transfer(work).await?);
+        }
+        if pushes {
+            let work = Transfer {
+                source: (&here, &ours),
+                target: (there, &mut theirs),
+                doing,
+                progress: &progress,
+            };
+            done.pushed = Some(transfer(work).await?);
+        }
+        Ok(done)
+    };
+    let done = connection.with(|there| workspace.wait(move_all(there)))?;
+    if doing == Doing::Write && done.pulled.as_ref().is_some_and(|moved| !moved.is_empty()) {
+        // Ignore errors: the next search indexes the rest and reports failures.
+        let _ = workspace.wait(workspace.sessions.store().index(&progress));
+    }
+    Ok(done)
+}

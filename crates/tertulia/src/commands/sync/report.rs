@@ -1,0 +1,157 @@
+//! What was moved, in words and as JSON.
+
+use serde_json::{Value, json};
+use tertulia_core::id::SessionId;
+use tertulia_store::Doing;
+use tertulia_store::sync::{Skipped, Transferred};
+
+use super::Exchange;
+use crate::link::PartnerUrl;
+use crate::show;
+use crate::ui::Ui;
+
+/// Reports a whole exchange.
+pub fn report(exchange: &Exchange, url: &PartnerUrl, doing: Doing, ui: &mut Ui) {
+    warn_of_skipped(exchange, ui);
+    if ui.json {
+        ui.document(&document(exchange, url));
+        return;
+    }
+    note_diverged(exchange, ui);
+    let would = if doing == Doing::Preview {
+        "Would have "
+    } else {
+        ""
+    };
+    for (side, moved) in exchange.both() {
+        let (done, way) = match side {
+            "here" => ("pulled", "from"),
+            _ => ("pushed", "to"),
+        };
+        let done = match would {
+            "" => capital(done),
+            _ => format!("{would}{done}"),
+        };
+        ui.note(&format!("{done} {} {way} {url}.", words(moved)));
+    }
+}
+
+/// Reports one round of an exchange that goes on, on one line, if something was moved.
+pub fn round(exchange: &Exchange, at: &str, ui: &mut Ui) {
+    warn_of_skipped(exchange, ui);
+    if exchange.both().all(|(_, moved)| moved.is_empty()) {
+        return;
+    }
+    note_diverged(exchange, ui);
+    let parts: Vec<String> = exchange
+        .both()
+        .filter(|(_, moved)| !moved.is_empty())
+        .map(|(side, moved)| match side {
+            "here" => format!("pulled {}", words(moved)),
+            _ => format!("pushed {}", words(moved)),
+        })
+        .collect();
+    ui.note(&format!("{at} {}", parts.join("; ")));
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn words(moved: &Transferred) -> String {
+    if moved.is_empty() {
+        return "nothing new".to_owned();
+    }
+    let counts = [
+        (moved.created, "new session"),
+        (moved.diverged.len(), "fork"),
+    ];
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| show::count(count as u64, what))
+        .collect();
+    if moved.extended > 0 {
+        let sessions = show::count(moved.extended as u64, "session");
+        parts.push(format!("more of {sessions}"));
+    }
+    let entries = show::count(moved.entries as u64, "entry");
+    match parts.is_empty() {
+        true => entries,
+        false => format!("{entries} ({})", parts.join(", ")),
+    }
+}
+
+fn note_diverged(exchange: &Exchange, ui: &mut Ui) {
+    for (side, moved) in exchange.both() {
+        for diverged in &moved.diverged {
+            ui.note(&format!(
+                "session {} was continued on both sides: the other continuation is fork {} {side}",
+                diverged.session.short(),
+                diverged.fork.short()
+            ));
+        }
+    }
+}
+
+fn warn_of_skipped(exchange: &Exchange, ui: &mut Ui) {
+    for (side, moved) in exchange.both() {
+        for skipped in &moved.skipped {
+            let name = skipped
+                .session
+                .map_or("a session".to_owned(), |id| format!("session {id}"));
+            let text = match skipped.is_open() {
+                true => format!(
+                    "{name} is open {side}; its {} come with the next sync",
+                    show::count(skipped.entries, "new entry")
+                ),
+                false => format!("{name} was not moved {side}: {}", skipped.error),
+            };
+            ui.warn(&text);
+        }
+    }
+}
+
+fn document(exchange: &Exchange, url: &PartnerUrl) -> Value {
+    let mut diverged = Vec::new();
+    let mut skipped = Vec::new();
+    for (side, moved) in exchange.both() {
+        diverged.extend(
+            moved
+                .diverged
+                .iter()
+                .map(|it| json!({ "session": it.session, "fork": it.fork, "side": side })),
+        );
+        skipped.extend(moved.skipped.iter().map(|it| skipped_object(it, side)));
+    }
+    json!({
+        "with": url.to_string(),
+        "pulled": exchange.pulled.as_ref().map(counts),
+        "pushed": exchange.pushed.as_ref().map(counts),
+        "diverged": diverged,
+        "skipped": skipped,
+    })
+}
+
+fn counts(moved: &Transferred) -> Value {
+    json!({
+        "sessions": moved.sessions,
+        "entries": moved.entries,
+        "created": moved.created,
+        "extended": moved.extended,
+        "forked": moved.diverged.len(),
+    })
+}
+
+fn skipped_object(skipped: &Skipped, side: &str) -> Value {
+    let id: Option<SessionId> = skipped.session;
+    json!({
+        "session": id,
+        "side": side,
+        "open": skipped.is_open(),
+        "entries": skipped.entries,
+        "reason": skipped.error.to_string(),
+    })
+}

@@ -1,0 +1,154 @@
+//! Exchanges changes as they happen, until the process is stopped. It waits for events of the file
+//! system and of the other end, so that it costs nothing while nothing happens.
+
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use tertulia_store::{Doing, StoreError};
+
+use super::{Connection, Direction, exchange, report};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::link::{PartnerUrl, Remote, watch_store};
+use crate::open::{self, Workspace};
+use crate::ui::Ui;
+
+/// Quiet time after which changes are exchanged: an answer is written in several pieces.
+const QUIET: Duration = Duration::from_millis(300);
+/// Longest time that changes wait while more of them come.
+const LONGEST: Duration = Duration::from_secs(3);
+/// Pause between looks at a store that cannot be watched, and before a session that was open is
+/// tried again.
+const POLL: Duration = Duration::from_secs(5);
+/// Pauses before the first and the last of several attempts to reach the other machine.
+const RECONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Exchanges sessions with `url` whenever one of both stores changes.
+pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let (sender, changes) = channel();
+    // Watching begins first, so that nothing is missed between the exchange and the first event.
+    let here = watch_store(&workspace.settings.store, tell(&sender))?;
+    let mut pause = RECONNECT.0;
+    let mut is_first = true;
+    loop {
+        let linked = match connect(workspace, url, &sender) {
+            Ok((connection, polls)) => {
+                pause = RECONNECT.0;
+                if std::mem::take(&mut is_first) {
+                    ui.note(&format!("exchanging sessions with {url}; stop with Ctrl-C"));
+                }
+                let polls = polls || here.is_none();
+                exchange_on(workspace, &connection, polls, &changes, ui)
+            }
+            // The first time, a wrong address is an error.
+            Err(error) if is_first => return Err(error),
+            Err(error) => Err(error),
+        };
+        let Err(error) = linked;
+        if !matches!(url, PartnerUrl::Ssh(_)) || error.kind() != ErrorKind::Failed {
+            return Err(error);
+        }
+        ui.warn(&format!(
+            "{}; trying again in {} s",
+            error.words(),
+            pause.as_secs()
+        ));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(RECONNECT.1);
+    }
+}
+
+fn tell(sender: &Sender<()>) -> impl Fn() + Send + 'static {
+    let sender = sender.clone();
+    // Without a receiver, the watch has ended.
+    move || {
+        let _ = sender.send(());
+    }
+}
+
+/// Connects to the other store and watches it. Returns true if it must be looked at from time to
+/// time.
+fn connect(
+    workspace: &Workspace,
+    url: &PartnerUrl,
+    sender: &Sender<()>,
+) -> CommandResult<(Watched, bool)> {
+    match url {
+        PartnerUrl::Store(url) => {
+            let sessions = open::sessions(&workspace.settings, url)?;
+            let watcher = watch_store(url, tell(sender))?;
+            let polls = watcher.is_none();
+            let connection = Connection::Store(sessions);
+            Ok((
+                Watched {
+                    connection,
+                    _watcher: watcher,
+                },
+                polls,
+            ))
+        }
+        PartnerUrl::Ssh(url) => {
+            let remote = Remote::connect(url, tell(sender))?;
+            remote.watch()?;
+            let connection = Connection::Remote(remote);
+            Ok((
+                Watched {
+                    connection,
+                    _watcher: None,
+                },
+                false,
+            ))
+        }
+    }
+}
+
+/// The other store, as long as it is watched.
+struct Watched {
+    connection: Connection,
+    _watcher: Option<notify::RecommendedWatcher>,
+}
+
+/// Exchanges sessions after every change, until that fails.
+fn exchange_on(
+    workspace: &Workspace,
+    watched: &Watched,
+    polls: bool,
+    changes: &Receiver<()>,
+    ui: &mut Ui,
+) -> CommandResult<std::convert::Infallible> {
+    loop {
+        let done = exchange(
+            workspace,
+            &watched.connection,
+            Direction::Both,
+            Doing::Write,
+            ui,
+        )?;
+        let now = workspace.sessions.clock().now();
+        let at = now.to_zoned(jiff::tz::TimeZone::system());
+        report::round(&done, &at.strftime("%H:%M:%S").to_string(), ui);
+        let mut skipped = done.both().flat_map(|(_, moved)| &moved.skipped);
+        let waits = polls || skipped.any(tertulia_store::sync::Skipped::is_open);
+        next_change(changes, waits)?;
+    }
+}
+
+/// Waits for a change, and then until it is quiet. With `polls`, no longer than [`POLL`].
+fn next_change(changes: &Receiver<()>, polls: bool) -> CommandResult<()> {
+    let ended = || {
+        CommandError::from(StoreError::Refused(
+            "the stores are no longer watched".into(),
+        ))
+    };
+    match polls {
+        true => match changes.recv_timeout(POLL) {
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Ok(()) => {}
+        },
+        false => changes.recv().map_err(|_| ended())?,
+    }
+    let deadline = Instant::now() + LONGEST;
+    while Instant::now() < deadline && changes.recv_timeout(QUIET).is_ok() {}
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The store that sessions are exchanged with: on this machine, or on another one over SSH.
+
+mod client;
+mod ssh;
+mod watch;
+pub mod wire;
+
+use std::path::Path;
+
+pub use client::Remote;
+pub use ssh::SshUrl;
+pub use watch::watch_store;
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::StoreUrl;
+
+/// Where the other store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartnerUrl {
+    /// On this machine.
+    Store(StoreUrl),
+    /// On another machine.
+    Ssh(SshUrl),
+}
+
+impl PartnerUrl {
+    /// Parses the URL of a store or `ssh://[USER@]HOST[:PORT][/PATH]`.
+    pub fn parse(url: &str, base: &Path) -> CommandResult<PartnerUrl> {
+        if let Some(rest) = url.strip_prefix("ssh://") {
+            return SshUrl::parse(rest).map(PartnerUrl::Ssh).map_err(|reason| {
+                CommandError::new(ErrorKind::Usage, format!("'{url}' is wrong: {reason}"))
+                    .hint("write ssh://[USER@]HOST[:PORT][/PATH]")
+            });
+        }
+        match StoreUrl::parse(url, base) {
+            Ok(StoreUrl::Memory) | Err(_) => Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("'{url}' is no store to exchange sessions with"),
+            )
+            .hint("write sqlite:FILE, files:DIR or ssh://HOST[/PATH]")),
+            Ok(store) => Ok(PartnerUrl::Store(store)),
+        }
+    }
+}
+
+impl std::fmt::Display for PartnerUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PartnerUrl::Store(url) => url.fmt(f),
+            PartnerUrl::Ssh(url) => url.fmt(f),
+        }
+    }
+}
