@@ -109,7 +109,7 @@ impl From<&StoreError> for ErrorBody {
     fn from(error: &StoreError) -> ErrorBody {
         let (kind, hint) = match error {
             StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
-            StoreError::Exists(_) => (ErrorKind::Conflict, Some("`tertulia show ID` shows that session; a new one needs another id".to_owned())),
+            StoreError::Exists(_) => (ErrorKind::Conflict, Some("`tertulia --resume ID` continues that session; a new one needs another id".to_owned())),
             StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
             StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
             StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),

@@ -37,7 +37,7 @@ impl PartnerUrl {
                 ErrorKind::Usage,
                 format!("'{url}' is no store to exchange sessions with"),
             )
-            .hint("write sqlite:FILE, files:DIR or ssh://HOST[/PATH]")),
+            .hint("write sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://HOST[/PATH]")),
             Ok(store) => Ok(PartnerUrl::Store(store)),
         }
     }
