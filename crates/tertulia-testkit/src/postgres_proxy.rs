@@ -104,12 +104,10 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
     let (theirs, cut) = (control.clone(), is_cut.clone());
     thread::spawn(move || {
         let (mut server, mut client) = answers;
-        let mut is_first = false;
-        while let Ok(message) = read_message(&mut server, is_first) {
-            is_first = false;
+        // After the commit the server is ready; a statement of its own commits before that, too.
+        while let Ok(message) = read_message(&mut server, false) {
             wait_while_silent(&theirs);
-            let is_committed = message.kind == b'C' && holds(&message.bytes, b"COMMIT");
-            if is_committed && cut.load(Ordering::SeqCst) {
+            if message.kind == b'Z' && cut.load(Ordering::SeqCst) {
                 break;
             }
             if client.write_all(&message.bytes).is_err() {
@@ -121,11 +119,20 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
     let control = control.clone();
     thread::spawn(move || {
         let (mut client, mut server) = (client, server);
-        let mut is_first = true;
+        let (mut is_first, mut in_transaction) = (true, false);
         while let Ok(message) = read_message(&mut client, is_first) {
             is_first = false;
             wait_while_silent(&control);
-            let is_commit = message.kind == b'Q' && holds(&message.bytes, b"COMMIT");
+            let is_query = message.kind == b'Q';
+            in_transaction |= is_query && holds(&message.bytes, b"BEGIN");
+            in_transaction &= !(is_query && holds(&message.bytes, b"ROLLBACK"));
+            // An append is often a transaction of one statement.
+            let is_append = message.kind == b'P' && holds(&message.bytes, b"WITH moved");
+            let is_commit = match in_transaction {
+                true => is_query && holds(&message.bytes, b"COMMIT"),
+                false => is_append,
+            };
+            in_transaction &= !is_commit;
             let armed = match is_commit {
                 true => control.armed.lock().unwrap().take(),
                 false => None,
@@ -141,10 +148,7 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
             if server.write_all(&message.bytes).is_err() {
                 break;
             }
-            if armed.is_some() {
-                // The other direction ends the connection when the server has committed.
-                return;
-            }
+            // The other direction ends the connection when the server has committed.
         }
         end(&[&server, &client]);
     });

@@ -31,8 +31,12 @@ const TABLES: &[&str] = &[
     "CREATE INDEX IF NOT EXISTS tertulia_session_by_project
        ON tertulia_session(project, updated, id)",
     "CREATE INDEX IF NOT EXISTS tertulia_session_by_title ON tertulia_session(title)",
-    "CREATE INDEX IF NOT EXISTS tertulia_session_by_change ON tertulia_session(changed, id)",
-    "CREATE INDEX IF NOT EXISTS tertulia_session_by_base ON tertulia_session(base)",
+    // An append updates the row, and with it every index that has it: most sessions are no forks, and
+    // few were changed.
+    "CREATE INDEX IF NOT EXISTS tertulia_session_by_change
+       ON tertulia_session(changed, id) WHERE changed IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS tertulia_session_by_base
+       ON tertulia_session(base) WHERE base IS NOT NULL",
     // A line of more than `rows::LARGEST_PART` continues in so many rows of `tertulia_part`.
     "CREATE TABLE IF NOT EXISTS tertulia_entry(
        session uuid NOT NULL, seq bigint NOT NULL, parts integer NOT NULL, line bytea NOT NULL,

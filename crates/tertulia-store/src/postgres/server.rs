@@ -21,6 +21,8 @@ use tertulia_core::id::SessionId;
 
 /// Connections of one store at most.
 const CONNECTIONS: usize = 8;
+/// How long asking the server to end a statement may take.
+const CANCEL_WITHIN: Duration = Duration::from_millis(500);
 /// First pause before an operation is repeated; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause before an operation is repeated.
@@ -242,8 +244,14 @@ impl Server {
         let client = self.client().await?;
         let done = match timeout(self.limits.answer, job(&client, attempt)).await {
             Ok(done) => done,
-            // The connection is dropped: its answers are no longer in step.
-            Err(_) => return Err(Failure::Silent),
+            Err(_) => {
+                // The connection is dropped: its answers are no longer in step. The server is asked to
+                // end the statement, if it can be reached at all.
+                let token = client.cancel_token();
+                let cancel = token.cancel_query(self.tls.0.clone());
+                let _ = timeout(CANCEL_WITHIN, cancel).await;
+                return Err(Failure::Silent);
+            }
         };
         let is_usable = match &done {
             Ok(_) | Err(Failure::Store(_) | Failure::Repeat(_)) => true,

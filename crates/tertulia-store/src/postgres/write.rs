@@ -98,25 +98,16 @@ impl Server {
 
     /// Appends if the log ends as expected; returns whether it did.
     async fn append_once(&self, client: &Client, append: &Append<'_>) -> Answer<bool> {
-        let begin = self.begin(Mode::Write);
         let fence = self.fence(append.id);
         let batches = batches(append.entries);
         if let [batch] = &batches[..]
             && batch.more.is_empty()
             && append.snapshots.is_empty()
         {
-            // One round trip: the server takes the statements one after the other.
-            let (begun, moved, committed) = tokio::join!(
-                client.batch_execute(&begin),
-                append.move_head(client, batch, fence),
-                client.batch_execute("COMMIT"),
-            );
-            begun?;
-            let moved = moved?;
-            committed?;
-            return Ok(moved);
+            // A transaction of its own, with one round trip.
+            return append.move_head(client, batch, fence).await;
         }
-        client.batch_execute(&begin).await?;
+        client.batch_execute(&self.begin(Mode::Write)).await?;
         let done = append.write(client, &batches, fence).await;
         let end = if matches!(done, Ok(true)) {
             "COMMIT"

@@ -61,11 +61,11 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 pub fn measure(table: &mut Table) {
     let span = Duration::from_secs(setting("TERTULIA_BENCH_SECONDS", 60));
     println!("PostgreSQL: {CLIENTS} clients, {SESSIONS} sessions, {span:?}");
-    let schema = Schema::new();
+    let (schema, other) = (Schema::new(), Schema::new());
     // Before and after, so that a busy machine does not favour one of them.
-    let before = raw_turns(&schema, span / 4, "raw_before");
+    let before = raw_turns(&other, span / 4, "raw_before");
     let ours = store_turns(&schema, span);
-    let after = raw_turns(&schema, span / 4, "raw_after");
+    let after = raw_turns(&other, span / 4, "raw_after");
     let raw = Turns::of(vec![before.times, after.times], before.span + after.span);
     table.fact("postgres: turns a second", ours.rate(), "");
     table.fact("postgres: raw inserts in pairs a second", raw.rate(), "");
