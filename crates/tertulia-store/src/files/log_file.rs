@@ -151,7 +151,8 @@ pub(super) fn packed_path(log: &Path) -> PathBuf {
 
 /// Returns true if there is a log, in either file.
 pub(super) fn is_there(log: &Path) -> bool {
-    log.exists() || packed_path(log).exists()
+    // Another process may make the log plain again between the first two looks.
+    log.exists() || packed_path(log).exists() || log.exists()
 }
 
 /// Returns the file that holds a log; its own path if there is none.

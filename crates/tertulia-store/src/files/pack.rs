@@ -73,9 +73,11 @@ impl FilesEngine {
         remove(&path)?;
         place::sync_folder_of(&path)?;
         self.open.remove(&id);
-        let stamp = FileStamp::of(&fs::metadata(&packed).map_err(say)?);
-        // If it cannot be recorded, the log is folded again.
-        let _ = self.catalogue()?.restamp((id, LIVE), stamp_before, stamp);
+        // If it cannot be recorded, or another process has made the log plain again, it is folded again.
+        if let Ok(found) = fs::metadata(&packed) {
+            let stamp = FileStamp::of(&found);
+            let _ = self.catalogue()?.restamp((id, LIVE), stamp_before, stamp);
+        }
         Ok(Some((before, bytes.len() as u64)))
     }
 
