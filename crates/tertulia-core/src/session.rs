@@ -247,11 +247,7 @@ impl SessionMeta {
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.head();
         self.bytes += entry.line().len() as u64 + 1;
-        if let Some(author) = &entry.author
-            && !self.authors.iter().any(|name| **name == *author.name)
-        {
-            self.authors.push(author.name.to_string());
-        }
+        self.note_author(entry);
         match &entry.body {
             Body::Created(created) => self.create(entry.at, created),
             Body::Forked(_) => self.fork(entry),
@@ -487,6 +483,14 @@ impl SessionMeta {
         // Rows written before `answered_by` existed have only the order of appearance.
         let last = self.agents.last();
         self.answered_by.as_ref().or(last).map(String::as_str)
+    }
+
+    fn note_author(&mut self, entry: &Entry) {
+        if let Some(author) = &entry.author
+            && !self.authors.iter().any(|name| **name == *author.name)
+        {
+            self.authors.push(author.name.to_string());
+        }
     }
 
     /// Returns true if the session was made from another: as a fork, a replay or a merge.

@@ -84,7 +84,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// Search, for [`Search::found`].
-    Search(SearchQuery),
+    Search(Box<SearchQuery>),
     /// Messages around an entry, for [`Search::around`].
     Around {
         /// Entry.
@@ -277,7 +277,7 @@ impl Search {
         };
         self.tickets += 1;
         self.stage = Stage::Asked(self.tickets);
-        Some((self.tickets, Wanted::Search(query)))
+        Some((self.tickets, Wanted::Search(Box::new(query))))
     }
 
     fn wants_around(&mut self) -> Option<(Ticket, Wanted)> {

@@ -276,8 +276,8 @@ fn sessions_of_an_author() {
                 .map(|row| row["id"].as_str().unwrap().to_owned())
                 .collect()
         };
-        assert_eq!(listed("ana"), [mine.clone()]);
-        assert_eq!(listed("ben"), [theirs.clone()]);
+        assert_eq!(listed("ana"), [mine.as_str()]);
+        assert_eq!(listed("ben"), [theirs.as_str()]);
         assert_eq!(listed("carla"), [theirs]);
         assert!(listed("dora").is_empty());
         let shown = home.show(&mine);

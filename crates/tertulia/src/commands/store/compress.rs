@@ -26,7 +26,7 @@ const OLD: SignedDuration = SignedDuration::from_hours(90 * 24);
     tertulia store compress --dry-run          which, and how large they are\n  \
     tertulia store compress --older-than 30d")]
 pub struct CompressArgs {
-    /// Sessions without a new message for this long: 30d, 8w [default: [retention] compress_after, or 90d]
+    /// Sessions without a new message for this long: 30d, 8w [default: compress_after in the settings, or 90d]
     #[arg(long, value_name = "SPAN")]
     older_than: Option<String>,
     /// Only show what would happen

@@ -27,7 +27,7 @@ use crate::ui::Ui;
     tertulia push files:/media/stick/logs  to a folder, made if there is none\n  \
     tertulia push --dry-run                to the store that [sync] with names")]
 pub struct PushArgs {
-    /// Store to copy to: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://[USER@]HOST[:PORT][/PATH]
+    /// Store to copy to: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://USER@HOST:PORT/PATH, of which only HOST is needed
     #[arg(value_name = "TO")]
     to: Option<String>,
     /// Only say what would be moved
@@ -43,7 +43,7 @@ pub struct PushArgs {
     tertulia pull ssh://desk\n  \
     tertulia pull sqlite:/media/stick/tertulia.db --json")]
 pub struct PullArgs {
-    /// Store to copy from: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://[USER@]HOST[:PORT][/PATH]
+    /// Store to copy from: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://USER@HOST:PORT/PATH, of which only HOST is needed
     #[arg(value_name = "FROM")]
     from: Option<String>,
     /// Only say what would be moved
@@ -64,7 +64,7 @@ pub struct PullArgs {
     tertulia sync --watch              as soon as something changes, until Ctrl-C\n  \
     tertulia sync files:/media/stick/logs --dry-run")]
 pub struct SyncArgs {
-    /// The other store: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://[USER@]HOST[:PORT][/PATH]
+    /// The other store: sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://USER@HOST:PORT/PATH, of which only HOST is needed
     #[arg(value_name = "WITH")]
     with: Option<String>,
     /// Only say what would be moved

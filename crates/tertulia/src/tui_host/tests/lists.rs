@@ -100,7 +100,7 @@ fn the_search_gets_hits_and_what_stands_around_them() {
             ai("demo", "four"),
         ];
         let writer = world.talk("talk", bodies);
-        let hits = held!(searched(&world, search::Wanted::Search(query("three"))), Ok(Searched::Found(hits)) => hits);
+        let hits = held!(searched(&world, search::Wanted::Search(Box::new(query("three")))), Ok(Searched::Found(hits)) => hits);
         let around = |seq, messages| {
             let session = writer.id;
             let spot = Spot { session, seq };
