@@ -327,9 +327,13 @@ impl<'a> Rollout<'a> {
             format!("{}\n{}", calls.join(" "), said.message.content)
         });
         let words = words.unwrap_or_default();
-        let id = derived(&["usage", self.chain.root(), &total.to_string(), &words]);
+        // A file that was exported from here names the usage.
+        let id = match text_at(payload, "/info/usage_id") {
+            Some(id) => id.to_owned(),
+            None => derived(&["usage", self.chain.root(), &total.to_string(), &words]).to_string(),
+        };
         self.usage.total = total;
-        self.count(usage(last), id.to_string());
+        self.count(usage(last), id);
     }
 
     fn count(&mut self, usage: Usage, id: String) {

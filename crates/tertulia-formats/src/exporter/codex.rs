@@ -135,7 +135,14 @@ impl Writer {
         }
         match answer.message.usage {
             Some(usage) if usage.estimated => self.left_out.count("estimated token counts"),
-            Some(usage) => self.usage(at, usage),
+            Some(usage) => {
+                let own = answer.entry.id.to_string();
+                self.usage(
+                    at,
+                    usage,
+                    answer.message.usage_id.as_deref().unwrap_or(&own),
+                );
+            }
             None => {}
         }
         if answer.message.interrupted {
@@ -152,12 +159,14 @@ impl Writer {
         self.push(at, "response_item", &item);
     }
 
-    fn usage(&mut self, at: Timestamp, usage: Usage) {
+    /// Writes usage. Its id lets an import of the file count it once; Codex does not mind it.
+    fn usage(&mut self, at: Timestamp, usage: Usage, id: &str) {
         self.total = self.total.plus(usage);
         let info = json!({
             "total_token_usage": tokens(&self.total),
             "last_token_usage": tokens(&usage),
             "model_context_window": null,
+            "usage_id": id,
         });
         let event = json!({ "type": "token_count", "info": info, "rate_limits": null });
         self.push(at, "event_msg", &event);

@@ -288,3 +288,21 @@ fn two_imports_at_once_import_once() {
         home.run(&["doctor"]).ok();
     });
 }
+
+#[test]
+fn usage_of_an_export_that_is_imported_again_counts_once() {
+    let home = &Home::new();
+    let original = recorded("codex").join("multi-turn.jsonl");
+    home.run(&["import", original.to_str().unwrap()]).ok();
+    let id = home.all()[0]["id"].as_str().unwrap().to_owned();
+    let before = home.run(&["stats", "--all", "--json"]).ok().json();
+    for format in ["codex", "claude-code"] {
+        let file = home.path().join(format).with_extension("jsonl");
+        let file = file.to_str().unwrap();
+        home.run(&["export", &id, "--format", format, "-o", file])
+            .ok();
+        home.run(&["import", file]).ok();
+    }
+    let after = home.run(&["stats", "--all", "--json"]).ok().json();
+    assert_eq!(after["totals"]["tokens"], before["totals"]["tokens"]);
+}
