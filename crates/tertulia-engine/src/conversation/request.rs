@@ -1,12 +1,13 @@
 //! Builds the request for an agent: messages, tools, the agent's own session, and its model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Conversation;
 use super::ask::Asking;
 use crate::event::SessionEvent;
 use crate::frontend::Frontend;
+use crate::log_writer::LogWriter;
 use crate::notice::Notice;
 use crate::pair::PairEvent;
 use crate::policy::{Ask, Maker};
@@ -16,7 +17,6 @@ use tertulia_agents::{
     Agent, AgentError, AgentRequest, NativeSession, PromptMessage, ToolSide, ToolSpec,
 };
 use tertulia_core::entry::Role;
-use tertulia_core::id::SessionId;
 
 impl Asking<'_> {
     /// Shows a notice if the model differs from the recorded one, for agents that report it late.
@@ -128,7 +128,7 @@ impl Conversation {
         match agent.tools() {
             ToolSide::Ours => {
                 let unique = self.writer.sessions().clock().entry_id();
-                format!("{}{unique}", marker_prefix(self.writer.id()))
+                format!("{}{unique}", marker_prefix(&self.writer))
             }
             ToolSide::Its | ToolSide::None => self.marker(),
         }
@@ -138,7 +138,7 @@ impl Conversation {
     /// process.
     pub(super) fn marker(&self) -> String {
         let unique = self.writer.sessions().clock().entry_id().to_string();
-        let prefix = marker_prefix(self.writer.id());
+        let prefix = marker_prefix(&self.writer);
         // Without the guard's helper, orphaned processes are ended on resume.
         match self
             .options
@@ -152,9 +152,17 @@ impl Conversation {
     }
 }
 
-/// Returns the prefix of all process markers of a session.
-pub(super) fn marker_prefix(session: SessionId) -> String {
-    format!("{session}:")
+/// Returns the prefix of all process markers of a session. It differs between stores: a copy of the
+/// session in another store may have agents of its own running.
+pub(super) fn marker_prefix(writer: &LogWriter) -> String {
+    let file = writer.sessions().store().derived_file("runs");
+    let folder = file.as_deref().and_then(Path::parent).map(|folder| {
+        // Two spellings of one path are one store.
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex()
+    });
+    let store = folder.as_deref().unwrap_or_default();
+    format!("{}@{}:", writer.id(), &store[..store.len().min(16)])
 }
 
 /// Resolves a model name: `opus` is the provider's model of exactly that name, else the first that

@@ -273,7 +273,7 @@ async fn end_orphans_of(writer: &LogWriter, recovered: bool, frontend: &mut dyn 
     if !cut_off {
         return;
     }
-    let prefix = marker_prefix(writer.id());
+    let prefix = marker_prefix(writer);
     let ended = tokio::task::spawn_blocking(move || end_orphans(&prefix)).await;
     if let Some(count) = ended.ok().filter(|count| *count > 0) {
         frontend.show(Notice::EndedOrphans(count).into());

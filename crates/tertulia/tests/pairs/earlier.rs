@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::stage::{MARKING, home, marks, planner};
-use crate::home::{Home, files_below, short};
+use super::stage::{MARKING, home, marks, planner, with_both};
+use crate::home::{Home, files_below, short, until};
+use crate::running::Running;
 
 const KEY: &str = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ";
 
@@ -95,6 +96,27 @@ fn a_state_is_gone_on_with_at_its_round() {
         .iter()
         .rfind(|entry| entry["type"] == "paired");
     assert_eq!(paired.unwrap()["system"], "You lead the work.");
+}
+
+#[test]
+fn a_copy_in_another_store_keeps_its_agents() {
+    let worker = "k=$(grep -o 'step-[0-9]*' | tail -1); touch began; \
+        until [ -e go ]; do sleep 0.02; done; echo \"worked-${k#step-}\"";
+    let (one, other) = (home(&planner(2), worker), home(&planner(2), MARKING));
+    for home in [&one, &other] {
+        imported(home, state_file(home, json!(3)).to_str().unwrap());
+    }
+    let resumed = with_both(&["-c", "--output-format", "stream-json"]);
+    let running = Running::of(&one.prepare(&resumed));
+    until("the worker works", || {
+        one.project().join("began").exists().then_some(())
+    });
+    other.run(&resumed).ok();
+    fs::write(one.project().join("go"), "").unwrap();
+    running.end().ok();
+    let entries = one.show("@")["entries"].clone();
+    let failed = entries.as_array().unwrap().iter();
+    assert_eq!(failed.filter(|entry| entry["type"] == "failed").count(), 0);
 }
 
 #[test]
