@@ -16,10 +16,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, Sealed, SpeakerKind,
+    Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
+use crate::seal::HIDDEN_PROJECT;
 pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
 pub use log::{Damage, Line, Log};
 pub use parent::Parent;
@@ -120,6 +122,9 @@ pub struct SessionMeta {
     /// Time when the session was moved to the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trashed_at: Option<Timestamp>,
+    /// Seal of a sealed session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Box<Seal>>,
     /// Changes that can be undone, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -224,6 +229,7 @@ impl SessionMeta {
             merged: None,
             status: Status::Paused,
             trashed_at: None,
+            seal: None,
             changes: Vec::new(),
             bytes: 0,
             head: Head::START,
@@ -309,6 +315,7 @@ impl SessionMeta {
             Body::Replayed(replayed) => {
                 self.parent = Some(Parent::of(&replayed.of, Relation::Replay));
             }
+            Body::Sealed(sealed) => self.count_sealed(entry, sealed),
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
@@ -345,6 +352,7 @@ impl SessionMeta {
         self.project.clone_from(&created.project);
         self.project_ids.clone_from(&created.project_ids);
         self.cwd.clone_from(&created.cwd);
+        self.seal = wrapped_key(created.seal.as_deref());
         self.created_at = at;
         self.updated_at = at;
         self.pair = (created.kind == Kind::Pair).then(Box::default);
@@ -371,6 +379,9 @@ impl SessionMeta {
         }
         if forked.cwd.is_some() {
             self.cwd.clone_from(&forked.cwd);
+        }
+        if forked.seal.is_some() {
+            self.seal = wrapped_key(forked.seal.as_deref());
         }
         self.created_at = entry.at;
         self.updated_at = entry.at;
@@ -437,6 +448,29 @@ impl SessionMeta {
         }
     }
 
+    /// Counts a sealed entry. Its words come with [`SessionMeta::of`] over decrypted entries.
+    fn count_sealed(&mut self, entry: &Entry, sealed: &Sealed) {
+        if sealed.of == "message" {
+            self.messages += 1;
+        }
+        if let Some(usage) = sealed.usage {
+            self.tokens = self.tokens.plus(usage);
+        }
+        if let Some(due) = sealed.due {
+            self.status = if due { Status::Active } else { Status::Paused };
+        }
+        if matches!(sealed.of.as_str(), "message" | "failed") {
+            self.updated_at = self.updated_at.max(entry.at);
+        }
+        if let Some(operation) = sealed.operation {
+            let before = match sealed.of.as_str() {
+                "renamed" => Before::Title(self.title.clone(), self.titled),
+                _ => Before::Tags(self.tags.clone()),
+            };
+            self.remember(entry, operation, before);
+        }
+    }
+
     fn remember(&mut self, entry: &Entry, operation: EntryId, before: Before) {
         if self.changes.len() == UNDO_DEPTH {
             self.changes.remove(0);
@@ -488,9 +522,19 @@ impl SessionMeta {
         self.updated_at.duration_since(self.created_at)
     }
 
-    /// Returns the title, or `(untitled)`.
+    /// Returns true if the session is sealed, and the words of this metadata are not decrypted.
+    pub fn is_locked(&self) -> bool {
+        let hidden = |project: &String| project.starts_with(HIDDEN_PROJECT);
+        self.seal.is_some() && self.project.as_ref().is_some_and(hidden)
+    }
+
+    /// Returns the title, or what stands for it.
     pub fn title_or_untitled(&self) -> &str {
-        self.title.as_deref().unwrap_or("(untitled)")
+        let instead = match self.seal {
+            Some(_) => "(sealed)",
+            None => "(untitled)",
+        };
+        self.title.as_deref().unwrap_or(instead)
     }
 
     /// Returns the state in one word, for lists.
@@ -501,4 +545,14 @@ impl SessionMeta {
             self.status.name()
         }
     }
+}
+
+/// Returns a seal without the words of the entry that it came with.
+fn wrapped_key(seal: Option<&Seal>) -> Option<Box<Seal>> {
+    seal.map(|seal| {
+        Box::new(Seal {
+            data: None,
+            ..seal.clone()
+        })
+    })
 }

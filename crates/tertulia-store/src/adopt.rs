@@ -134,6 +134,7 @@ impl Sessions {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         };
         let rest = &log.entries[at..];
         let first = rest.first().or(log.entries.last());

@@ -39,6 +39,7 @@
 //! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
 //! | `queue` | waiting for other writers |
+//! | [`KeySource`] | where the keys of sealed sessions come from |
 //! | [`Threaded`] | the threads of a backend that blocks |
 //! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
@@ -62,7 +63,9 @@ mod packed;
 mod paging;
 mod place;
 mod queue;
+mod reading;
 mod salvage;
+mod sealed;
 mod selection;
 mod session_lock;
 mod sessions;
@@ -85,6 +88,7 @@ pub use ledger::{CaughtUp, Extent, FileTouched, Ledger};
 pub use merge::{Divergence, MergeBase, NewMerge};
 pub use packed::Compressed;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
+pub use sealed::{KeyError, KeySource, Unlocking};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
@@ -140,6 +144,15 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
 
     /// Physically removes a session. The prefix that its forks share stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
+
+    /// Replaces the whole log of a session that ends at `after`, at once: there is always the old log
+    /// or the new one. Nothing of the old one is left on return. Refuses if forks share its entries.
+    async fn replace(&self, id: SessionId, _after: Head, _entries: &[Entry]) -> StoreResult<()> {
+        Err(StoreError::Refused(format!(
+            "this store cannot replace the log of session {}",
+            id.short()
+        )))
+    }
 
     /// Returns how its writers wait for other processes.
     fn patience(&self) -> &Patience;
@@ -199,8 +212,11 @@ pub struct Draft {
     pub model: Option<String>,
     /// Thread of the answer.
     pub thread: Option<String>,
-    /// Text so far.
+    /// Text so far; ciphertext of the whole draft if it is sealed.
     pub content: String,
+    /// True if the draft is sealed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
 }
 
 impl Draft {
@@ -223,6 +239,14 @@ impl Draft {
 /// Returns true if any entry is more than a metadata change and so replaces the draft.
 fn has_words(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| !entry.body.is_tidying())
+}
+
+/// Returns the error for a log that cannot be replaced, because forks continue it.
+pub(crate) fn shared_with_forks(id: SessionId) -> StoreError {
+    StoreError::Refused(format!(
+        "forks share entries of session {}, which must stay as they are for them",
+        id.short()
+    ))
 }
 
 /// Rejects entries whose last one announces more entries of its append: the rest would never come,
@@ -433,6 +457,14 @@ pub enum StoreError {
         size: u64,
         /// The limit in bytes.
         limit: u64,
+    },
+    /// The session is sealed, and its key is not available.
+    #[error("session {} is sealed: {reason}", id.short())]
+    Sealed {
+        /// The session.
+        id: SessionId,
+        /// Why its key is not available, or what it is needed for.
+        reason: String,
     },
     /// The store rejects the input.
     #[error("{0}")]

@@ -26,6 +26,7 @@ use crate::author;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
 use crate::runtime;
+use crate::seal::UserKeys;
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
 use tertulia_engine::text::hint::Invocation;
@@ -240,7 +241,9 @@ pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> 
 
 fn handle(store: Arc<dyn Store>, settings: &Settings) -> Sessions {
     let author = author::author(settings.author.as_deref());
-    Sessions::new(store, clock(), redaction(settings)).written_by(author)
+    Sessions::new(store, clock(), redaction(settings))
+        .written_by(author)
+        .with_keys(Arc::new(UserKeys::new(settings)))
 }
 
 fn redaction(settings: &Settings) -> Redaction {
@@ -303,6 +306,15 @@ impl Workspace {
                 .extend(self.wait(self.sessions.unfinished(&row.meta))?);
         }
         Ok(())
+    }
+
+    /// Returns a row with the words of a sealed session, and asks for its key if need be.
+    pub fn unlocked(&self, row: Row) -> CommandResult<Row> {
+        if row.meta.seal.is_none() {
+            return Ok(row);
+        }
+        let meta = self.wait(self.sessions.unlocked(row.meta))?;
+        Ok(Row { meta, ..row })
     }
 
     /// Returns where a fork begins: at `at`, else at the end, or before the turn that another

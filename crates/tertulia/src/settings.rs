@@ -4,6 +4,7 @@
 mod agent;
 mod prices;
 mod project_file;
+mod seal;
 mod values;
 
 use std::cell::RefCell;
@@ -23,6 +24,7 @@ use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
+pub use seal::SealSettings;
 use values::Reader;
 
 /// Name of the settings file, in the user's folder and in a project's `.tertulia`.
@@ -59,6 +61,8 @@ pub struct Settings {
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
     pub author: Option<String>,
+    /// How sessions are sealed.
+    pub seal: SealSettings,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -171,6 +175,7 @@ const TOP_KEYS: &[&str] = &[
     "prices",
     "auto_tags",
     "author",
+    "seal",
 ];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
@@ -193,6 +198,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             author: None,
+            seal: SealSettings::default(),
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -314,6 +320,10 @@ impl Settings {
         if let Some(retention) = reader.table(table, "retention") {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
             self.retention = reader.within("retention").retention(retention);
+        }
+        if let Some(seal) = reader.table(table, "seal") {
+            self.warn_unknown(file, "seal.", seal, seal::KEYS);
+            self.seal = seal::read(&reader.within("seal"), seal, base);
         }
         let own = reader.table(table, "prices");
         let own = own.map(|own| self.read_prices(file, &reader.within("prices"), own));

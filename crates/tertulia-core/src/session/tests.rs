@@ -46,6 +46,7 @@ fn created() -> Body {
         project: Some("p".into()),
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     })
 }
 
@@ -249,6 +250,7 @@ fn a_fork_is_a_session_of_its_own() {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     });
     let new = NewEntry {
         id: operation(5),

@@ -4,10 +4,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
 use super::pack;
-use super::rows::{Found, Say, find, row_of, tally};
+use super::rows::{Found, Say, find, insert_log, row_of, tally};
 use crate::salvage::derived_id;
 use crate::selection::{PURGED, reversed};
-use crate::{StoreError, StoreResult};
+use crate::{StoreError, StoreResult, check_whole, shared_with_forks};
+use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
@@ -21,6 +22,42 @@ impl SqliteEngine {
         self.connection
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
             .map_err(self.say().of("cannot purge"))?;
+        self.index()?.remove(&removed)
+    }
+}
+
+impl SqliteEngine {
+    pub(super) fn replace_session(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        check_whole(entries)?;
+        let removed = self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            if found.meta.head != after {
+                let head = found.meta.head;
+                return Err(StoreError::Conflict { id, head });
+            }
+            let shared: bool = transaction
+                .query_row(
+                    "SELECT EXISTS (SELECT 1 FROM session WHERE base = ?1)",
+                    [found.no],
+                    |row| row.get(0),
+                )
+                .map_err(say.of("cannot look for forks"))?;
+            if shared {
+                return Err(shared_with_forks(id));
+            }
+            let removed = remove(transaction, say, &found)?;
+            insert_log(transaction, say, id, None, entries)?;
+            Ok(removed)
+        })?;
+        // The WAL still holds the old pages until they are checkpointed.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(self.say().of("cannot replace a log"))?;
         self.index()?.remove(&removed)
     }
 }
