@@ -3,7 +3,8 @@
 
 use uuid::Uuid;
 
-use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult, check_whole};
+use super::sessions::chain_sealed;
+use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult, Unlocking, check_whole};
 use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl::Imported;
@@ -136,7 +137,19 @@ impl Sessions {
             cwd: None,
             seal: None,
         };
+        // A sealed entry can be read only at its place, and a fork moves it by one.
         let rest = &log.entries[at..];
+        let key = match rest.iter().any(Entry::is_sealed) {
+            true => self.sealed_store().key_of(log.id, Unlocking::Ask).await?,
+            false => None,
+        };
+        let opened = rest.iter().cloned().map(|entry| match &key {
+            Some(key) => key.open(entry),
+            None => Ok(entry),
+        });
+        let rest: Vec<Entry> = opened
+            .collect::<Result<_, _>>()
+            .map_err(|error| StoreError::damaged("the log", error.to_string()))?;
         let first = rest.first().or(log.entries.last());
         let (entry_id, when) = first
             .map_or((self.clock().entry_id(), self.clock().now()), |entry| {
@@ -148,8 +161,7 @@ impl Sessions {
             author: entry.author.clone(),
             ..new_entry(entry.id, entry.at, entry.body.clone())
         }));
-        let entries = Entry::chain(&head, new)
-            .map_err(|error| StoreError::failed("cannot take in a log", error))?;
+        let entries = chain_sealed(key.as_deref(), &head, new)?;
         if doing == Doing::Write {
             store
                 .create(&NewSession {

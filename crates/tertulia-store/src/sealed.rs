@@ -199,7 +199,9 @@ impl SealedStore {
         if opens_sealed || continues_sealed {
             return Err(StoreError::Sealed {
                 id,
-                reason: "nothing can be added to it without its key".to_owned(),
+                reason:
+                    "words cannot be added to it in plain; `tertulia unseal` stores it in plain"
+                        .to_owned(),
             });
         }
         Ok(stored)

@@ -149,7 +149,11 @@ impl UserKeys {
                 self.remember(&passphrase);
                 Ok(reader)
             }
-            Err(DecryptError::KeyDecryptionFailed | DecryptError::NoMatchingKeys) => {
+            Err(
+                DecryptError::DecryptionFailed
+                | DecryptError::KeyDecryptionFailed
+                | DecryptError::NoMatchingKeys,
+            ) => {
                 self.forget();
                 Err(KeyError("the passphrase is wrong".to_owned()))
             }

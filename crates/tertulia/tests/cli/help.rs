@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 47] = [
+const COMMANDS: [&[&str]; 49] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -21,6 +21,8 @@ const COMMANDS: [&[&str]; 47] = [
     &["replay"],
     &["export"],
     &["import"],
+    &["seal"],
+    &["unseal"],
     &["stats"],
     &["doctor"],
     &["store"],

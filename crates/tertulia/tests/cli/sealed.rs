@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::home::{Home, both};
+use crate::home::{Home, both, until};
 
 const MARKER: &str = "xyzzyplugh";
 
@@ -126,7 +128,7 @@ fn without_the_key_counts_are_visible_and_words_are_not() {
         let copy = home.folder("copy");
         let url = format!("files:{}", copy.join("store").display());
         let before = lines(home, &id);
-        home.run(&["store", "copy", &url]).ok();
+        home.run(&["store", "copy", &home.store_url(), &url]).ok();
         let copied = home.run(&["--store", &url, "export", &id, "--format", "jsonl"]);
         if home.backend() == crate::home::Backend::Sqlite {
             assert_eq!(copied.ok().stdout, before);
@@ -225,4 +227,88 @@ fn a_key_file_that_others_can_read_or_that_lies_beside_the_store_is_refused() {
     );
     let again = home.run(&["seal", "--new-identity", file.to_str().unwrap()]);
     again.code(5);
+}
+
+#[test]
+fn a_bundle_is_imported_byte_for_byte_by_its_recipient() {
+    let home = Home::new();
+    let recipient = with_key(&home);
+    let plain = home.say("a word: xyzzyplugh");
+    let sealed = sealed_chat(&home, "sealed xyzzyplugh");
+    let fork = home.run(&["fork", &plain, "--json"]).ok().json();
+    let fork = fork["id"].as_str().unwrap().to_owned();
+    home.say_in(&fork, "in the fork");
+    let file = home.path().join("all.age");
+    let name = file.to_str().unwrap();
+    home.run(&[
+        "export",
+        &plain,
+        &sealed,
+        &fork,
+        "-f",
+        "bundle",
+        "--recipient",
+        &recipient,
+        "-o",
+        name,
+    ])
+    .ok();
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert!(!holding(home.path(), MARKER).contains(&file));
+    let url = format!("files:{}", home.path().join("other").display());
+    home.run(&["--store", &url, "import", name]).ok();
+    for id in [&plain, &sealed, &fork] {
+        let there = home.run(&["--store", &url, "export", id, "--format", "jsonl"]);
+        assert_eq!(there.ok().stdout, lines(&home, id));
+    }
+    home.run(&["--store", &url, "doctor"]).ok();
+    // A bundle that is cut off imports whole sessions only.
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() - 40]).unwrap();
+    let empty = format!("files:{}", home.path().join("empty").display());
+    let cut = home.run(&["--store", &empty, "import", name]).code(5);
+    assert!(cut.stderr.contains("cut off"), "{}", cut.stderr);
+    without_key(&home);
+    let refused = home.run(&["--store", &empty, "import", name]).code(5);
+    assert!(refused.stderr.contains("identity"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_draft_of_a_killed_program_is_sealed() {
+    both(|home| {
+        with_key(home);
+        let config = home.path().join(".config/tertulia/config.toml");
+        let settings = fs::read_to_string(&config).unwrap();
+        let agent = "[agents.slow]\ntype = \"command\"\ncommand = \"sh\"\n\
+                     args = [\"-c\", \"echo the xyzzyplugh answer begins so; sleep 60\"]\n";
+        fs::write(&config, format!("{settings}{agent}")).unwrap();
+        let mut command = home
+            .prepare(&["chat", "--sealed", "--agent", "slow", "-p", "hi xyzzyplugh"])
+            .command();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // A draft is saved within a second or so after its first words.
+        until("a draft", || {
+            let listed = home.run(&["list", "--json"]).ok().json();
+            let id = listed["sessions"][0]["id"].as_str()?.to_owned();
+            let exported = home.run(&["export", &id, "-f", "jsonl"]).stdout;
+            (exported.lines().count() >= 2).then_some(())
+        });
+        std::thread::sleep(Duration::from_secs(3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(holding(home.path(), MARKER), vec![config.clone()]);
+        let id = home.all()[0]["id"].as_str().unwrap().to_owned();
+        let said = home.said(&id);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[1].contains("the xyzzyplugh answer"), "{said:?}");
+        assert_eq!(holding(home.path(), MARKER), vec![config]);
+    });
 }
