@@ -4,6 +4,7 @@
 mod auto_tags;
 mod log;
 mod parent;
+mod sealed;
 mod source;
 mod speakers;
 #[cfg(test)]
@@ -16,15 +17,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, Sealed, SpeakerKind,
-    Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
-use crate::seal::HIDDEN_PROJECT;
 pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
 pub use log::{Damage, Line, Log};
 pub use parent::Parent;
+use sealed::wrapped_key;
 pub use source::Source;
 pub use speakers::Spoke;
 use title::{title_from, without_markers};
@@ -448,29 +448,6 @@ impl SessionMeta {
         }
     }
 
-    /// Counts a sealed entry. Its words come with [`SessionMeta::of`] over decrypted entries.
-    fn count_sealed(&mut self, entry: &Entry, sealed: &Sealed) {
-        if sealed.of == "message" {
-            self.messages += 1;
-        }
-        if let Some(usage) = sealed.usage {
-            self.tokens = self.tokens.plus(usage);
-        }
-        if let Some(due) = sealed.due {
-            self.status = if due { Status::Active } else { Status::Paused };
-        }
-        if matches!(sealed.of.as_str(), "message" | "failed") {
-            self.updated_at = self.updated_at.max(entry.at);
-        }
-        if let Some(operation) = sealed.operation {
-            let before = match sealed.of.as_str() {
-                "renamed" => Before::Title(self.title.clone(), self.titled),
-                _ => Before::Tags(self.tags.clone()),
-            };
-            self.remember(entry, operation, before);
-        }
-    }
-
     fn remember(&mut self, entry: &Entry, operation: EntryId, before: Before) {
         if self.changes.len() == UNDO_DEPTH {
             self.changes.remove(0);
@@ -522,12 +499,6 @@ impl SessionMeta {
         self.updated_at.duration_since(self.created_at)
     }
 
-    /// Returns true if the session is sealed, and the words of this metadata are not decrypted.
-    pub fn is_locked(&self) -> bool {
-        let hidden = |project: &String| project.starts_with(HIDDEN_PROJECT);
-        self.seal.is_some() && self.project.as_ref().is_some_and(hidden)
-    }
-
     /// Returns the title, or what stands for it.
     pub fn title_or_untitled(&self) -> &str {
         let instead = match self.seal {
@@ -545,14 +516,4 @@ impl SessionMeta {
             self.status.name()
         }
     }
-}
-
-/// Returns a seal without the words of the entry that it came with.
-fn wrapped_key(seal: Option<&Seal>) -> Option<Box<Seal>> {
-    seal.map(|seal| {
-        Box::new(Seal {
-            data: None,
-            ..seal.clone()
-        })
-    })
 }

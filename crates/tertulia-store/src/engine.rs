@@ -255,11 +255,11 @@ impl<E: Engine> Store for Threaded<E> {
         let ledger = self.derived_file(ledger::NAME);
         let entries = entries.to_vec();
         let replace = move |engine: &mut E| {
-            engine.replace(id, after, &entries)?;
-            if let Some(ledger) = ledger {
-                Ledger::forget(&ledger, id);
+            // Derived words go first: a kill in between leaves nothing of a log that is replaced.
+            if let Some(ledger) = &ledger {
+                Ledger::forget(ledger, id);
             }
-            Ok(())
+            engine.replace(id, after, &entries)
         };
         self.write(Some(id), replace).await
     }

@@ -7,3 +7,4 @@ mod ledger;
 mod merge;
 mod model;
 mod salvage;
+mod sealed;

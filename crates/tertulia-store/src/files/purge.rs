@@ -74,6 +74,9 @@ impl FilesEngine {
             return Err(shared_with_forks(id));
         }
         let number = self.catalogue()?.number(id, LIVE)?;
+        let number = number.map(i64::cast_unsigned);
+        self.forget_derived(number.as_slice())?;
+        remove_unfinished(&path)?;
         self.open.remove(&id);
         self.marks.put(id);
         remove(&self.draft_path(id))?;
@@ -97,8 +100,7 @@ impl FilesEngine {
         self.marks.put(id);
         self.forget_files();
         self.refresh()?;
-        let numbers = number.map(i64::cast_unsigned);
-        self.forget_derived(numbers.as_slice())
+        self.forget_derived(number.as_slice())
     }
 
     /// Fails unless all logs can be read: an unseen fork might share entries.
@@ -234,6 +236,20 @@ fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
         bytes.push(b'\n');
     }
     Ok(bytes)
+}
+
+/// Removes what a killed replacement of a log left.
+fn remove_unfinished(path: &Path) -> StoreResult<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let unfinished = format!("{}.new-", name.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&unfinished) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn remove(path: &Path) -> StoreResult<()> {

@@ -34,22 +34,13 @@ impl SqliteEngine {
         entries: &[Entry],
     ) -> StoreResult<()> {
         check_whole(entries)?;
+        let say = self.say();
+        let found = replaceable(&self.connection, &say, id, after)?;
+        let numbers = numbers_of(&self.connection, found.no).map_err(say.of("cannot read"))?;
+        // The index goes first: a kill in between must leave no words of the old log in it.
+        self.index()?.remove(&numbers)?;
         let removed = self.write(|transaction, say| {
-            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
-            if found.meta.head != after {
-                let head = found.meta.head;
-                return Err(StoreError::Conflict { id, head });
-            }
-            let shared: bool = transaction
-                .query_row(
-                    "SELECT EXISTS (SELECT 1 FROM session WHERE base = ?1)",
-                    [found.no],
-                    |row| row.get(0),
-                )
-                .map_err(say.of("cannot look for forks"))?;
-            if shared {
-                return Err(shared_with_forks(id));
-            }
+            let found = replaceable(transaction, say, id, after)?;
             let removed = remove(transaction, say, &found)?;
             insert_log(transaction, say, id, None, entries)?;
             Ok(removed)
@@ -60,6 +51,32 @@ impl SqliteEngine {
             .map_err(self.say().of("cannot replace a log"))?;
         self.index()?.remove(&removed)
     }
+}
+
+/// Returns a session that ends at `after` and that no fork shares.
+fn replaceable(
+    connection: &Connection,
+    say: &Say,
+    id: SessionId,
+    after: Head,
+) -> StoreResult<Found> {
+    let found = find(connection, say, id)?.ok_or(StoreError::NotFound(id))?;
+    if found.meta.head != after {
+        let head = found.meta.head;
+        return Err(StoreError::Conflict { id, head });
+    }
+    let is_shared = "SELECT EXISTS (SELECT 1 FROM session WHERE base = ?1)";
+    let is_shared = connection.query_row(is_shared, [found.no], |row| row.get::<_, bool>(0));
+    match is_shared.map_err(say.of("cannot look for forks"))? {
+        true => Err(shared_with_forks(id)),
+        false => Ok(found),
+    }
+}
+
+fn numbers_of(connection: &Connection, no: i64) -> rusqlite::Result<Vec<u64>> {
+    let mut select = connection.prepare("SELECT n FROM entry WHERE session = ?1")?;
+    let numbers = select.query_map([no], |row| row.get::<_, i64>(0))?;
+    numbers.map(|n| n.map(i64::cast_unsigned)).collect()
 }
 
 /// Removes a session and returns the numbers of its removed entries.

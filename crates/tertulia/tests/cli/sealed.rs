@@ -312,3 +312,42 @@ fn a_draft_of_a_killed_program_is_sealed() {
         assert_eq!(holding(home.path(), MARKER), vec![config]);
     });
 }
+
+#[test]
+fn a_kill_while_a_session_is_sealed_leaves_it_whole() {
+    both(|home| {
+        with_key(home);
+        let id = home.say("a word: xyzzyplugh");
+        for turn in 0..20 {
+            home.say_in(&id, &format!("xyzzyplugh {turn}"));
+        }
+        home.run(&["search", MARKER]).ok();
+        let plain = lines(home, &id);
+        let mut killed = 0;
+        for wait in (0..80).step_by(4) {
+            let is_sealed = home.all()[0]["sealed"] == true;
+            let command = if is_sealed { "unseal" } else { "seal" };
+            let mut child = home
+                .prepare(&[command, "-y", &id])
+                .command()
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(wait));
+            killed += u32::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            home.run(&["doctor"]).ok();
+            assert_eq!(home.said(&id).len(), 42);
+        }
+        assert!(killed > 3, "{killed}");
+        if home.all()[0]["sealed"] != true {
+            home.run(&["seal", "-y", &id]).ok();
+        }
+        assert_eq!(holding(home.path(), MARKER), Vec::<PathBuf>::new());
+        home.run(&["unseal", "-y", &id]).ok();
+        assert_eq!(lines(home, &id), plain);
+    });
+}
