@@ -200,29 +200,31 @@ fn a_merge_of_sealed_sessions_is_sealed() {
     });
 }
 
+/// Median time of an append in microseconds, in plain and sealed, taken in turns.
 #[test]
-#[ignore = "a measurement: cargo nextest run -p tertulia-store sealed --run-ignored all --no-capture"]
+#[ignore = "a measurement, which fails if sealing costs more than a fifth of an append"]
 fn sealing_costs_little_per_append() {
     on_both(|unlocked, _| {
         let words = "a message of about a kilobyte ".repeat(34);
-        let rounds = 300;
-        let mut times = [0.0, 0.0];
-        for (which, time) in times.iter_mut().enumerate() {
-            let id = match which {
-                0 => now(unlocked.create(&start(10), vec![])).unwrap().0.id,
-                _ => sealed(unlocked, 11, vec![]),
-            };
-            let mut head = now(unlocked.row(id)).unwrap().meta.head;
-            let begun = Instant::now();
-            for _ in 0..rounds {
-                let entries = now(unlocked.append(id, head, vec![human(&words)])).unwrap();
-                head = entries[0].head();
+        let plain = now(unlocked.create(&start(10), vec![])).unwrap().0.id;
+        let sealed = sealed(unlocked, 11, vec![]);
+        let mut logs = [plain, sealed].map(|id| (id, now(unlocked.row(id)).unwrap().meta.head));
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..400 {
+            for ((id, head), times) in logs.iter_mut().zip(&mut times) {
+                let begun = Instant::now();
+                let entries = now(unlocked.append(*id, *head, vec![human(&words)])).unwrap();
+                times.push(begun.elapsed().as_micros());
+                *head = entries[0].head();
             }
-            *time = begun.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
         }
-        let [plain, sealed] = times;
-        let text = format!("plain {plain:.0} µs, sealed {sealed:.0} µs per append");
-        std::fs::write(std::env::temp_dir().join("sealed-append.txt"), &text).unwrap();
-        assert!(sealed < plain * 2.0, "{text}");
+        let [plain, sealed] = times.map(|mut times| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        });
+        assert!(
+            sealed * 5 < plain * 6,
+            "plain {plain} µs, sealed {sealed} µs"
+        );
     });
 }
