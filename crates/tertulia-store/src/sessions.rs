@@ -185,7 +185,7 @@ impl Sessions {
         let key = match new.iter().all(|new| new.body.is_wordless()) {
             true => None,
             // A session that begins is in no store, and sealed only if it was said.
-            false if *head == Head::START => self.store.keys().unlocked(id),
+            false if *head == Head::START => self.store.keys().of_new(id),
             false => self.store.key_of(id, Unlocking::Ask).await?,
         };
         chain_sealed(key.as_deref(), head, new)

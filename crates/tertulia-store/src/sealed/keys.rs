@@ -97,6 +97,16 @@ impl Keys {
         known.keys.get(&origin).cloned()
     }
 
+    /// Returns the key of a session that begins, if it is to be sealed. Remembers the answer: the store
+    /// may be out of reach when the session goes on.
+    pub(crate) fn of_new(&self, id: SessionId) -> Option<Arc<SessionKey>> {
+        let key = self.unlocked(id);
+        if key.is_none() {
+            self.note_seal(id, None);
+        }
+        key
+    }
+
     /// Makes the key of a new session. All its entries are sealed from then on.
     pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKey>> {
         let refused = move |reason: String| StoreError::Sealed { id, reason };
