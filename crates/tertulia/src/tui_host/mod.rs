@@ -75,7 +75,9 @@ pub fn follow(
     seal::forbid_prompts();
     let runtime = talk::runtime()?;
     let shared = Shared::new(&TalkArgs::default(), global, ui);
-    let host = Arc::new(TuiHost::new(workspace, shared, false));
+    // Which sessions of the server are sealed is not known here.
+    let is_private = workspace.settings.seal.default;
+    let host = Arc::new(TuiHost::new(workspace, shared, is_private));
     let attachment = runtime.block_on(choose(&Server { path, host }))?;
     ui.hold();
     let result = show(Source::Remote(Box::new(attachment)), &runtime, ui);
