@@ -13,9 +13,13 @@ mod branch;
 mod imported;
 mod lineage;
 mod message;
+mod numbering;
+mod raw;
+mod sealed;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -27,12 +31,15 @@ pub use body::{
     Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
 pub use branch::branch_id;
+pub(crate) use branch::with_references;
 pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{
     Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
     Usage, human, plain,
 };
+pub use numbering::Numbering;
+pub use sealed::{Seal, Sealed};
 
 use crate::id::{EntryId, Seq};
 
@@ -75,6 +82,14 @@ impl Hash {
         hasher.update(&parent.0);
         hasher.update(content);
         Hash(*hasher.finalize().as_bytes())
+    }
+
+    /// Completes a line without its hash.
+    fn append_to(self, line: &mut String) {
+        line.reserve(HASH_TAIL);
+        line.push_str(HASH_FIELD);
+        line.push_str(&self.to_string());
+        line.push_str("\"}");
     }
 
     fn from_hex(hex: &str) -> Option<Hash> {
@@ -171,6 +186,8 @@ pub struct Entry {
     /// Hash over the parent's hash and this line.
     pub hash: Hash,
     line: Box<str>,
+    /// True if `body` was decrypted, so that the line has another one.
+    opened: bool,
 }
 
 /// The fields in front of the hash, in the order in which they are written.
@@ -201,7 +218,7 @@ struct Envelope<'a> {
     #[serde(default)]
     then: u32,
     #[serde(rename = "type", borrow)]
-    kind: std::borrow::Cow<'a, str>,
+    kind: Cow<'a, str>,
     #[serde(default)]
     redacted: BTreeMap<String, u32>,
     author: Option<Box<str>>,
@@ -240,24 +257,7 @@ impl Entry {
 
     fn chain_one(parent: &Head, then: u32, new: NewEntry) -> Result<Entry, EntryError> {
         let seq = parent.seq.next();
-        let mut line = serde_json::to_string(&Fields {
-            v: VERSION,
-            seq,
-            id: new.id,
-            at: new.at,
-            then,
-            body: &new.body,
-            redacted: &new.redacted,
-            author: new.author.as_ref().map(|author| &*author.name),
-            host: new.author.as_ref().map(|author| &*author.host),
-        })
-        .map_err(|source| EntryError::Unwritable { seq, source })?;
-        line.pop(); // removes the closing brace: the hash field comes before it
-        let hash = Hash::of(&parent.hash, line.as_bytes());
-        line.push_str(HASH_FIELD);
-        line.push_str(&hash.to_string());
-        line.push_str("\"}");
-        Ok(Entry {
+        let mut entry = Entry {
             seq,
             id: new.id,
             at: new.at,
@@ -265,9 +265,34 @@ impl Entry {
             body: new.body,
             redacted: new.redacted,
             author: new.author,
-            hash,
-            line: line.into(),
+            hash: Hash::NONE,
+            line: Box::default(),
+            opened: false,
+        };
+        let mut line = entry.content()?;
+        entry.hash = Hash::of(&parent.hash, line.as_bytes());
+        entry.hash.append_to(&mut line);
+        entry.line = line.into();
+        Ok(entry)
+    }
+
+    /// Serialises the fields in front of the hash.
+    fn content(&self) -> Result<String, EntryError> {
+        let seq = self.seq;
+        let mut line = serde_json::to_string(&Fields {
+            v: VERSION,
+            seq,
+            id: self.id,
+            at: self.at,
+            then: self.then,
+            body: &self.body,
+            redacted: &self.redacted,
+            author: self.author.as_ref().map(|author| &*author.name),
+            host: self.author.as_ref().map(|author| &*author.host),
         })
+        .map_err(|source| EntryError::Unwritable { seq, source })?;
+        line.pop(); // removes the closing brace: the hash field comes before it
+        Ok(line)
     }
 
     /// Parses a line. Does not verify the hash against a parent; [`Entry::follows`] does.
@@ -296,12 +321,46 @@ impl Entry {
                 .map(|(name, host)| Author { name, host }),
             hash,
             line: line.into(),
+            opened: false,
         })
     }
 
     /// Returns the stored line, without a line feed.
     pub fn line(&self) -> &str {
         &self.line
+    }
+
+    /// Returns the entry with its decrypted words. Its line and hash stay those of the sealed entry.
+    #[must_use]
+    pub fn opened(self, mut body: Body, redacted: BTreeMap<String, u32>) -> Entry {
+        if let Body::Created(Created { seal, .. }) | Body::Forked(Forked { seal, .. }) = &mut body {
+            *seal = self.body.seal().cloned().map(Box::new);
+        }
+        Entry {
+            body,
+            redacted,
+            opened: true,
+            ..self
+        }
+    }
+
+    /// Returns the entry as it is stored: without decrypted words.
+    pub fn stored(&self) -> Result<Cow<'_, Entry>, EntryError> {
+        match self.opened {
+            true => Entry::decode(self.line.as_bytes()).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// Returns a line with the entry's words, for readers that have no key. The line of an entry
+    /// that was decrypted does not match its hash.
+    pub fn readable_line(&self) -> Result<Cow<'_, str>, EntryError> {
+        if !self.opened {
+            return Ok(Cow::Borrowed(&self.line));
+        }
+        let mut line = self.content()?;
+        self.hash.append_to(&mut line);
+        Ok(Cow::Owned(line))
     }
 
     /// Returns the head of a log that ends with this entry.
@@ -346,6 +405,11 @@ impl Entry {
             author: self.author,
         };
         Self::chain_one(parent, self.then, new)
+    }
+
+    /// Returns true if the entry has words that are not decrypted.
+    pub fn is_sealed(&self) -> bool {
+        !self.opened && self.body.has_sealed_words()
     }
 
     /// Returns the message if this entry is one.

@@ -152,6 +152,7 @@ impl Foreign {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         };
         let name = derived(&["opening", &id.to_string()]);
         new_entry(EntryId::new(name), self.created_at, Body::Created(opening))

@@ -52,6 +52,7 @@ pub mod project;
 pub mod query;
 pub mod redact;
 pub mod replay;
+pub mod seal;
 pub mod search_text;
 pub mod session;
 pub mod sizes;

@@ -86,6 +86,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Only sessions updated before this time.
     pub until: Option<Timestamp>,
+    /// Only sealed sessions.
+    pub sealed: bool,
     /// Whether to include sessions in the trash.
     pub trash: Trash,
     /// Sort order.
@@ -132,6 +134,7 @@ impl Filter {
             && self.parent.is_none_or(|id| meta.comes_from(id))
             && self.since.is_none_or(|since| meta.updated_at >= since)
             && self.until.is_none_or(|until| meta.updated_at < until)
+            && (!self.sealed || meta.seal.is_some())
             && match self.trash {
                 Trash::Without => meta.trashed_at.is_none(),
                 Trash::Only => meta.trashed_at.is_some(),
@@ -334,6 +337,8 @@ pub struct Hits {
     pub pending: u64,
     /// True if the index could not be saved: the next search reads everything again.
     pub unindexed: bool,
+    /// Number of sealed sessions that were not searched, because their keys were not at hand.
+    pub sealed: u64,
 }
 
 impl Hits {

@@ -2,8 +2,10 @@
 //! derived from the entries and never stored as a second source of truth.
 
 mod auto_tags;
+mod changes;
 mod log;
 mod parent;
+mod sealed;
 mod source;
 mod speakers;
 #[cfg(test)]
@@ -16,22 +18,21 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
 pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
+pub use changes::{Before, Change};
 pub use log::{Damage, Line, Log};
 pub use parent::Parent;
+use sealed::wrapped_key;
 pub use source::Source;
 pub use speakers::Spoke;
 use title::{title_from, without_markers};
 
 /// Maximum size of a session log, in bytes.
 pub const SESSION_LIMIT: u64 = 100_000_000;
-
-/// Number of changes that can be undone, one after the other.
-const UNDO_DEPTH: usize = 20;
 
 /// Session metadata shown in lists. The fold stays small for any length of log, so that every
 /// append can update it.
@@ -123,6 +124,9 @@ pub struct SessionMeta {
     /// Time when the session was moved to the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trashed_at: Option<Timestamp>,
+    /// Seal of a sealed session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Box<Seal>>,
     /// Changes that can be undone, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -168,31 +172,6 @@ impl Status {
     }
 }
 
-/// A change that can be undone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// The entry that made the change.
-    pub seq: Seq,
-    /// Time of the change.
-    pub at: Timestamp,
-    /// Id of the command.
-    pub operation: EntryId,
-    /// The replaced value.
-    pub before: Before,
-}
-
-/// The value that a change replaced.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Before {
-    /// The title, and whether it was given explicitly.
-    Title(Option<String>, bool),
-    /// The tags.
-    Tags(Vec<String>),
-    /// The time when the session was moved to the trash, if it was there.
-    Trash(Option<Timestamp>),
-}
-
 impl SessionMeta {
     /// Returns metadata that has only an id.
     pub fn blank(id: SessionId) -> SessionMeta {
@@ -228,6 +207,7 @@ impl SessionMeta {
             merged: None,
             status: Status::Paused,
             trashed_at: None,
+            seal: None,
             changes: Vec::new(),
             bytes: 0,
             head: Head::START,
@@ -314,6 +294,7 @@ impl SessionMeta {
             Body::Replayed(replayed) => {
                 self.parent = Some(Parent::of(&replayed.of, Relation::Replay));
             }
+            Body::Sealed(sealed) => self.count_sealed(entry, sealed),
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
@@ -350,6 +331,7 @@ impl SessionMeta {
         self.project.clone_from(&created.project);
         self.project_ids.clone_from(&created.project_ids);
         self.cwd.clone_from(&created.cwd);
+        self.seal = wrapped_key(created.seal.as_deref());
         self.created_at = at;
         self.updated_at = at;
         self.pair = (created.kind == Kind::Pair).then(Box::default);
@@ -376,6 +358,9 @@ impl SessionMeta {
         }
         if forked.cwd.is_some() {
             self.cwd.clone_from(&forked.cwd);
+        }
+        if forked.seal.is_some() {
+            self.seal = wrapped_key(forked.seal.as_deref());
         }
         self.created_at = entry.at;
         self.updated_at = entry.at;
@@ -445,39 +430,6 @@ impl SessionMeta {
         }
     }
 
-    fn remember(&mut self, entry: &Entry, operation: EntryId, before: Before) {
-        if self.changes.len() == UNDO_DEPTH {
-            self.changes.remove(0);
-        }
-        self.changes.push(Change {
-            seq: entry.seq,
-            at: entry.at,
-            operation,
-            before,
-        });
-    }
-
-    fn take_back(&mut self, change: Seq) {
-        // Only the newest change can be undone; otherwise later changes would be reverted with it.
-        if self.changes.last().is_none_or(|last| last.seq != change) {
-            return;
-        }
-        match self.changes.pop().map(|change| change.before) {
-            Some(Before::Title(title, titled)) => {
-                self.title = title;
-                self.titled = titled;
-            }
-            Some(Before::Tags(tags)) => self.tags = tags,
-            Some(Before::Trash(trashed_at)) => self.trashed_at = trashed_at,
-            None => {}
-        }
-    }
-
-    /// Returns the time of the newest change that can be undone.
-    pub fn changed_at(&self) -> Option<Timestamp> {
-        self.changes.last().map(|change| change.at)
-    }
-
     /// Returns the agent that was prompted or answered last.
     pub fn last_agent(&self) -> Option<&str> {
         // Rows written before `answered_by` existed have only the order of appearance.
@@ -504,9 +456,13 @@ impl SessionMeta {
         self.updated_at.duration_since(self.created_at)
     }
 
-    /// Returns the title, or `(untitled)`.
+    /// Returns the title, or what stands for it.
     pub fn title_or_untitled(&self) -> &str {
-        self.title.as_deref().unwrap_or("(untitled)")
+        let instead = match self.seal {
+            Some(_) => "(sealed)",
+            None => "(untitled)",
+        };
+        self.title.as_deref().unwrap_or(instead)
     }
 
     /// Returns the state in one word, for lists.

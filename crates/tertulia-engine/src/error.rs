@@ -122,6 +122,7 @@ impl From<&StoreError> for ErrorBody {
                 (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
+            StoreError::Sealed { .. } => (ErrorKind::Invalid, Some("[seal] in your settings names an identity file or a passphrase command: see docs/sealed.md".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
             StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
             StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),

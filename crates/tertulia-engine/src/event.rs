@@ -163,7 +163,11 @@ impl SessionEvent {
     /// Creates the event of a durable entry.
     pub fn durable(entry: &Entry) -> SessionEvent {
         SessionEvent::Durable {
-            line: entry.line().to_owned(),
+            // Frontends and clients have no key: they are sent the words of a sealed session.
+            line: entry
+                .readable_line()
+                .unwrap_or(entry.line().into())
+                .into_owned(),
         }
     }
 

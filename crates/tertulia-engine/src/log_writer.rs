@@ -231,7 +231,7 @@ impl LogWriter {
                 if self.lock.is_none() {
                     self.lock = self.sessions.store().claim(start.id).await.ok().flatten();
                 }
-                self.begin_log(&start, bodies)?;
+                self.begin_log(&start, bodies).await?;
                 let meta = self.sessions.create_chained(start.id, &self.begun).await?;
                 self.log = LogState::Open(Box::new(meta));
                 return Ok((std::mem::take(&mut self.begun), None));
@@ -239,7 +239,7 @@ impl LogWriter {
             LogState::Open(meta) => meta,
         };
         let (id, head, size) = (meta.id, meta.head, meta.bytes);
-        let entries = self.sessions.chain(&head, bodies.clone())?;
+        let entries = self.sessions.chain(id, &head, bodies.clone()).await?;
         check_size(size, &entries)?;
         match self.sessions.store().append(id, head, &entries).await {
             Ok(_) => {
@@ -258,7 +258,7 @@ impl LogWriter {
     }
 
     /// Chains the first entries of the session, and keeps those that were chained before.
-    fn begin_log(&mut self, start: &Start, bodies: Vec<Body>) -> StoreResult<()> {
+    async fn begin_log(&mut self, start: &Start, bodies: Vec<Body>) -> StoreResult<()> {
         let (head, bodies) = match self.begun.last() {
             Some(last) => (last.head(), bodies[self.begun.len() - 1..].to_vec()),
             None => {
@@ -266,7 +266,7 @@ impl LogWriter {
                 (Head::START, opening.chain(bodies).collect())
             }
         };
-        let entries = self.sessions.chain(&head, bodies)?;
+        let entries = self.sessions.chain(start.id, &head, bodies).await?;
         let size = self.begun.iter().map(|entry| entry.line().len() as u64 + 1);
         check_size(size.sum(), &entries)?;
         self.begun.extend(entries);
@@ -396,9 +396,8 @@ impl LogWriter {
                 Some(last) => {
                     lines.extend(self.begun.iter().map(|entry| entry.line().to_owned()));
                     let rest = self.unsaved.get(self.begun.len() - 1..);
-                    let rest = self
-                        .sessions
-                        .chain(&last.head(), rest.unwrap_or_default().to_vec())?;
+                    let rest = rest.unwrap_or_default().to_vec();
+                    let rest = self.sessions.chain(start.id, &last.head(), rest).await?;
                     lines.extend(rest.iter().map(|entry| entry.line().to_owned()));
                     return Ok(lines);
                 }
@@ -425,7 +424,8 @@ impl LogWriter {
         bodies.extend(self.unsaved.iter().cloned());
         lines.extend(
             self.sessions
-                .chain(&head, bodies)?
+                .chain(self.id(), &head, bodies)
+                .await?
                 .iter()
                 .map(|entry| entry.line().to_owned()),
         );
@@ -440,6 +440,7 @@ fn is_passing(error: &StoreError) -> bool {
         error,
         StoreError::TooLarge { .. }
             | StoreError::Refused(_)
+            | StoreError::Sealed { .. }
             | StoreError::Conflict { .. }
             | StoreError::Exists(_)
     )

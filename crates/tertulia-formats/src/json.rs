@@ -37,6 +37,12 @@ pub fn session(row: &Row) -> Map<String, Value> {
     if let Some(source) = &meta.source {
         object.insert("source".into(), json!(source));
     }
+    if meta.seal.is_some() {
+        object.insert("sealed".into(), json!(true));
+    }
+    if meta.is_locked() {
+        object.insert("project".into(), Value::Null);
+    }
     if let Some(merged) = &meta.merged {
         object.insert("merged".into(), json!(merged));
     }
@@ -137,7 +143,9 @@ pub fn entry(entry: &Entry) -> Value {
     object.insert("at".into(), json!(entry.at));
     object.insert("type".into(), json!(entry.body.kind()));
     object.insert("hash".into(), json!(entry.hash));
-    if let Ok(Value::Object(line)) = serde_json::from_str(entry.line()) {
+    if let Ok(Value::Object(line)) =
+        serde_json::from_str(&entry.readable_line().unwrap_or(entry.line().into()))
+    {
         for (key, value) in line {
             if !["v", "then"].contains(&key.as_str()) && !object.contains_key(&key) {
                 object.insert(key, value);

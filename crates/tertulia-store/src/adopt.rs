@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 
 pub(super) use super::sync::CHUNK;
-use super::sync::{Branch, BranchSource, Branches, Numbering, Partner, Placing, place};
+use super::sync::{Branch, BranchSource, Branches, Partner, Placing, place};
 use super::{Doing, Sessions, Store, StoreError, StoreResult, check_whole};
-use tertulia_core::entry::{Body, Created, Entry, Forked, Head, Origin};
+use tertulia_core::entry::{Body, Created, Entry, Forked, Head, Numbering, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl::Imported;
 use tertulia_core::session::Line;
@@ -69,7 +69,7 @@ impl Sessions {
 
     async fn take_in(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
         check_whole(&log.entries)?;
-        let branches = Branches::of(self.store());
+        let branches = Branches::of(self.stored());
         let (source, branch) = LogSource::of(log, &branches).await?;
         let placing = Placing {
             source: &source,

@@ -139,6 +139,10 @@ impl Sessions {
         let mut tries = 0;
         loop {
             let mut meta = self.row(id).await?.meta;
+            if meta.is_locked() && decide(&meta).is_some_and(|body| !body.is_wordless()) {
+                // Tags are added to those that the session has, and these are sealed.
+                meta = self.unlocked(meta).await?;
+            }
             let Some(body) = decide(&meta) else {
                 return Ok(meta);
             };

@@ -71,6 +71,9 @@ pub trait Engine: Upkeep + Debug + Sized + Send + 'static {
 
     /// See [`Store::purge`].
     fn purge(&mut self, id: SessionId) -> StoreResult<()>;
+
+    /// See [`Store::replace`].
+    fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()>;
 }
 
 /// Maintenance of a backend whose operations block.
@@ -275,6 +278,19 @@ impl<E: Engine> Store for Threaded<E> {
             Ok(())
         };
         self.write(Some(id), purge).await
+    }
+
+    async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        let ledger = self.derived_file(ledger::NAME);
+        let entries = entries.to_vec();
+        let replace = move |engine: &mut E| {
+            // Derived words go first: a kill in between leaves nothing of a log that is replaced.
+            if let Some(ledger) = &ledger {
+                Ledger::forget(ledger, id);
+            }
+            engine.replace(id, after, &entries)
+        };
+        self.write(Some(id), replace).await
     }
 
     fn derived_file(&self, name: &str) -> Option<PathBuf> {

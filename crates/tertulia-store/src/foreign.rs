@@ -240,6 +240,7 @@ impl Intake<'_> {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         };
         let own = said[parted.shared..].concat();
         let when = own.first().map_or(talk.created_at, |first| first.at);

@@ -132,6 +132,10 @@ impl Store for LateStore {
         self.store().await?.purge(id).await
     }
 
+    async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        self.store().await?.replace(id, after, entries).await
+    }
+
     fn patience(&self) -> &Patience {
         &self.patience
     }

@@ -41,6 +41,7 @@
 //! | `index` | the full-text index that backends keep on this machine; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
 //! | `queue` | waiting for other writers |
+//! | [`KeySource`] | where the keys of sealed sessions come from |
 //! | [`Threaded`] | the threads of a backend that blocks |
 //! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
@@ -65,9 +66,12 @@ mod paging;
 mod place;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod progress;
 mod queue;
+mod reading;
 mod report;
 mod salvage;
+mod sealed;
 mod selection;
 mod session_lock;
 mod sessions;
@@ -76,8 +80,6 @@ pub mod sync;
 mod worker;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -90,8 +92,11 @@ pub use late::LateStore;
 pub use ledger::{CaughtUp, Extent, FileTouched, Ledger};
 pub use merge::{Divergence, MergeBase, NewMerge};
 pub use packed::Compressed;
+use progress::Deadline;
+pub use progress::Progress;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use report::{CheckMode, Info, Rebuilt, Report};
+pub use sealed::{KeyError, KeySource, Unlocking};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
@@ -155,6 +160,15 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
     /// Physically removes a session. The prefix that its forks share stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
 
+    /// Replaces the whole log of a session that ends at `after`, at once: there is always the old log
+    /// or the new one. Nothing of the old one is left on return. Refuses if forks share its entries.
+    async fn replace(&self, id: SessionId, _after: Head, _entries: &[Entry]) -> StoreResult<()> {
+        Err(StoreError::Refused(format!(
+            "this store cannot replace the log of session {}",
+            id.short()
+        )))
+    }
+
     /// Returns how its writers wait for other processes.
     fn patience(&self) -> &Patience;
 
@@ -213,8 +227,11 @@ pub struct Draft {
     pub model: Option<String>,
     /// Thread of the answer.
     pub thread: Option<String>,
-    /// Text so far.
+    /// Text so far; ciphertext of the whole draft if it is sealed.
     pub content: String,
+    /// True if the draft is sealed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
 }
 
 impl Draft {
@@ -239,6 +256,14 @@ fn has_words(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| !entry.body.is_tidying())
 }
 
+/// Returns the error for a log that cannot be replaced, because forks continue it.
+pub(crate) fn shared_with_forks(id: SessionId) -> StoreError {
+    StoreError::Refused(format!(
+        "forks share entries of session {}, which must stay as they are for them",
+        id.short()
+    ))
+}
+
 /// Rejects entries whose last one announces more entries of its append: the rest would never come,
 /// and a reader would take the log for one with an interrupted append.
 pub(crate) fn check_whole(entries: &[Entry]) -> StoreResult<()> {
@@ -256,67 +281,6 @@ pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
             last.seq, last.then
         )
     })
-}
-
-/// Progress callback of a long operation (step, done, total), with an optional time limit for work
-/// that a later call can finish.
-#[derive(Clone)]
-pub struct Progress {
-    tell: Arc<dyn Fn(&'static str, u64, u64) + Send + Sync>,
-    patience: Option<Duration>,
-}
-
-impl Progress {
-    /// Creates a `Progress` that calls `tell`.
-    pub fn new(tell: impl Fn(&'static str, u64, u64) + Send + Sync + 'static) -> Progress {
-        Progress {
-            tell: Arc::new(tell),
-            patience: None,
-        }
-    }
-
-    /// Creates a `Progress` that reports nothing.
-    pub fn unseen() -> Progress {
-        Progress::new(|_, _, _| {})
-    }
-
-    /// Sets the time limit for work that a later call can finish.
-    #[must_use]
-    pub fn within(self, patience: Duration) -> Progress {
-        Progress {
-            patience: Some(patience),
-            ..self
-        }
-    }
-
-    /// Reports that `done` of `total` units of the step `what` are finished.
-    pub fn at(&self, what: &'static str, done: u64, total: u64) {
-        (self.tell)(what, done, total);
-    }
-
-    /// Returns the deadline for work that starts now.
-    fn deadline(&self) -> Deadline {
-        Deadline(self.patience.map(|patience| Instant::now() + patience))
-    }
-}
-
-/// When resumable work pauses, if ever.
-#[derive(Clone, Copy, Debug)]
-struct Deadline(Option<Instant>);
-
-impl Deadline {
-    /// Deadline of work that never pauses.
-    const NEVER: Deadline = Deadline(None);
-
-    fn has_passed(self) -> bool {
-        self.0.is_some_and(|moment| Instant::now() >= moment)
-    }
-}
-
-impl std::fmt::Debug for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Progress")
-    }
 }
 
 /// Result of a store operation.
@@ -382,6 +346,14 @@ pub enum StoreError {
         size: u64,
         /// The limit in bytes.
         limit: u64,
+    },
+    /// The session is sealed, and its key is not available.
+    #[error("session {} is sealed: {reason}", id.short())]
+    Sealed {
+        /// The session.
+        id: SessionId,
+        /// Why its key is not available, or what it is needed for.
+        reason: String,
     },
     /// The store rejects the input.
     #[error("{0}")]

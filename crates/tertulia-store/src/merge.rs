@@ -1,10 +1,14 @@
 //! What two sessions share, and the session that a merge of them makes.
 
-use super::{NewSession, Sessions, Start, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Merged, Origin, Relation};
+use std::sync::Arc;
+
+use super::sessions::chain_sealed;
+use super::{NewSession, Sessions, Start, StoreError, StoreResult, Unlocking};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Merged, Numbering, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::merge::{MergedEntries, contains};
 use tertulia_core::query::{Filter, Page, Row};
+use tertulia_core::seal::SessionKey;
 use tertulia_core::session::{Log, SESSION_LIMIT, SessionMeta};
 
 /// Lines per read, so that raw lines of a long log are never all in memory beside its entries.
@@ -171,8 +175,8 @@ impl Sessions {
         for body in entries.closing {
             new.push(self.new_entry(body)?);
         }
-        let entries = Entry::chain(&head, new)
-            .map_err(|error| StoreError::failed("cannot write an entry", error))?;
+        let key = self.key_of_merge(merge).await?;
+        let entries = chain_sealed(key.as_deref(), &head, &Numbering::default(), new)?;
         let own: u64 = entries
             .iter()
             .map(|entry| entry.line().len() as u64 + 1)
@@ -195,6 +199,25 @@ impl Sessions {
         };
         self.store().create(&new).await?;
         Ok(self.row(merge.id).await?.meta)
+    }
+}
+
+impl Sessions {
+    /// Returns the key of a merged session: that of the shared entries, or a new one if they share
+    /// none and one of them is sealed.
+    async fn key_of_merge(&self, merge: &NewMerge) -> StoreResult<Option<Arc<SessionKey>>> {
+        let store = self.sealed_store();
+        let ours = store.key_of(merge.ours.id, Unlocking::Ask).await?;
+        if let MergeBase::Shared { .. } = merge.base {
+            let seal = ours.as_ref().map(|key| key.seal().clone());
+            store.keys().note_seal(merge.id, seal);
+            return Ok(ours);
+        }
+        let theirs = store.key_of(merge.theirs.id, Unlocking::Ask).await?;
+        match ours.is_some() || theirs.is_some() {
+            true => store.keys().make(merge.id).await.map(Some),
+            false => Ok(None),
+        }
     }
 }
 
@@ -223,6 +246,7 @@ fn opening(merge: &NewMerge) -> (Head, Option<Origin>, Body) {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                seal: None,
             });
             (*head, Some(from), opening)
         }

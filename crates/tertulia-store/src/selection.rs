@@ -216,6 +216,11 @@ impl Conditions {
         if let Some(until) = filter.until {
             conditions.add("updated < ?", until.as_microsecond());
         }
+        if filter.sealed {
+            // Every sealed session shows such a project, and there is an index on projects.
+            let range = "project >= 'sealed:' AND project < 'sealed;'".to_owned();
+            conditions.sql.push(range);
+        }
         if filter.order == Order::Changed {
             conditions.sql.push("changed IS NOT NULL".into());
         }

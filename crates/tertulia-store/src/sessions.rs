@@ -8,24 +8,23 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Draft, NewSession, Store, StoreError, StoreResult};
+use super::sealed::SealedStore;
+use super::{Draft, KeySource, NewSession, Store, StoreError, StoreResult, Unlocking};
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
-    Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Origin,
-    Relation, Role, SpeakerKind,
+    Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Numbering,
+    Origin, Relation, Role,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Lookup, Row};
 use tertulia_core::redact::{redact, redact_unfinished};
-use tertulia_core::session::{Log, SessionMeta, Status};
-
-/// Lines per read when reading backwards.
-const STRIDE: u64 = 200;
+use tertulia_core::seal::SessionKey;
+use tertulia_core::session::SessionMeta;
 
 /// The sessions of a store.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    store: Arc<dyn Store>,
+    store: SealedStore,
     clock: Clock,
     redaction: Redaction,
     author: Option<Author>,
@@ -70,6 +69,7 @@ impl Start {
             project: self.project.clone(),
             project_ids: self.project_ids.clone(),
             cwd: self.cwd.clone(),
+            seal: None,
         })
     }
 }
@@ -102,10 +102,19 @@ impl Sessions {
     /// Wraps a store.
     pub fn new(store: Arc<dyn Store>, clock: Clock, redaction: Redaction) -> Sessions {
         Sessions {
-            store,
+            store: SealedStore::new(store),
             clock,
             redaction,
             author: None,
+        }
+    }
+
+    /// Sets where the keys of sealed sessions come from.
+    #[must_use]
+    pub fn with_keys(self, source: Arc<dyn KeySource>) -> Sessions {
+        Sessions {
+            store: self.store.with_source(source),
+            ..self
         }
     }
 
@@ -118,9 +127,34 @@ impl Sessions {
         }
     }
 
-    /// Returns the wrapped store.
+    /// Returns the store. Its sealed sessions show words where their keys are at hand.
     pub fn store(&self) -> &dyn Store {
-        self.store.as_ref()
+        &self.store
+    }
+
+    /// Returns the store as it is at rest: for copies, and for everything that is derived on disk.
+    pub fn stored(&self) -> &dyn Store {
+        self.store.stored()
+    }
+
+    pub(super) fn sealed_store(&self) -> &SealedStore {
+        &self.store
+    }
+
+    /// Seals a session that is about to be created: makes its key.
+    pub async fn seal_new(&self, id: SessionId) -> StoreResult<()> {
+        self.store.keys().make(id).await.map(|_| ())
+    }
+
+    /// Returns true if a new session will be sealed.
+    pub fn is_to_be_sealed(&self, id: SessionId) -> bool {
+        self.store.keys().unlocked(id).is_some()
+    }
+
+    /// Returns the metadata of a session with its words: if it is sealed, gets its key, and asks for
+    /// it if need be.
+    pub async fn unlocked(&self, meta: SessionMeta) -> StoreResult<SessionMeta> {
+        self.store.with_words(meta, Unlocking::Ask).await
     }
 
     /// Returns the source of time and ids.
@@ -128,14 +162,42 @@ impl Sessions {
         &self.clock
     }
 
-    /// Turns bodies into chained entries: adds ids and times, rejects invalid messages, replaces
-    /// secrets.
-    pub fn chain(&self, head: &Head, bodies: Vec<Body>) -> StoreResult<Vec<Entry>> {
+    /// Turns bodies into chained entries of a session: adds ids and times, rejects invalid messages,
+    /// replaces secrets, and encrypts those of a sealed session.
+    pub async fn chain(
+        &self,
+        id: SessionId,
+        head: &Head,
+        bodies: Vec<Body>,
+    ) -> StoreResult<Vec<Entry>> {
         let new = bodies
             .into_iter()
             .map(|body| self.new_entry(body))
             .collect::<StoreResult<Vec<_>>>()?;
-        Entry::chain(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
+        self.chain_new(id, head, new).await
+    }
+
+    /// Chains new entries of a session, and encrypts them if it is sealed.
+    pub(super) async fn chain_new(
+        &self,
+        id: SessionId,
+        head: &Head,
+        new: Vec<NewEntry>,
+    ) -> StoreResult<Vec<Entry>> {
+        let key = match new.iter().all(|new| new.body.is_wordless()) {
+            true => None,
+            // A session that begins is in no store, and sealed only if it was said.
+            false if *head == Head::START => self.store.keys().of_new(id),
+            false => self.store.key_of(id, Unlocking::Ask).await?,
+        };
+        let opens = |new: &NewEntry| matches!(new.body, Body::Created(_) | Body::Forked(_));
+        let numbering = match &key {
+            Some(_) if !new.first().is_some_and(opens) => {
+                self.store.numbering_after(id, head).await?
+            }
+            _ => Numbering::default(),
+        };
+        chain_sealed(key.as_deref(), head, &numbering, new)
     }
 
     pub(super) fn new_entry(&self, body: Body) -> StoreResult<NewEntry> {
@@ -180,10 +242,8 @@ impl Sessions {
         start: &Start,
         bodies: Vec<Body>,
     ) -> StoreResult<(SessionMeta, Vec<Entry>)> {
-        let entries = self.chain(
-            &Head::START,
-            std::iter::once(start.opening()).chain(bodies).collect(),
-        )?;
+        let bodies = std::iter::once(start.opening()).chain(bodies).collect();
+        let entries = self.chain(start.id, &Head::START, bodies).await?;
         let meta = self.create_chained(start.id, &entries).await?;
         Ok((meta, entries))
     }
@@ -210,7 +270,7 @@ impl Sessions {
         head: Head,
         bodies: Vec<Body>,
     ) -> StoreResult<Vec<Entry>> {
-        let entries = self.chain(&head, bodies)?;
+        let entries = self.chain(id, &head, bodies).await?;
         self.store.append(id, head, &entries).await?;
         Ok(entries)
     }
@@ -252,8 +312,7 @@ impl Sessions {
             redacted: BTreeMap::new(),
             author: None,
         };
-        let chained = Entry::chain(&meta.head, vec![new])
-            .map_err(|error| StoreError::failed("cannot read a draft", error))?;
+        let chained = self.chain_new(meta.id, &meta.head, vec![new]).await?;
         Ok(chained.into_iter().next())
     }
 
@@ -298,8 +357,13 @@ impl Sessions {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: base.seal.clone(),
         });
-        let entries = self.chain(&head, std::iter::once(opening).chain(bodies).collect())?;
+        // A fork shares entries, and so the key.
+        let seal = base.seal.as_deref().cloned();
+        self.store.keys().note_seal(fork.id, seal);
+        let bodies = std::iter::once(opening).chain(bodies).collect();
+        let entries = self.chain(fork.id, &head, bodies).await?;
         let new = NewSession {
             id: fork.id,
             base: Some(from),
@@ -308,19 +372,6 @@ impl Sessions {
         self.store.create(&new).await?;
         let row = self.row(fork.id).await?;
         Ok((row.meta, new.entries))
-    }
-
-    /// Returns the last entry before the turn that another process is running in a session: a fork
-    /// that shared half of the turn would begin with an unanswered message.
-    pub async fn turn_border(&self, meta: &SessionMeta) -> StoreResult<Option<Seq>> {
-        if meta.status != Status::Active {
-            return Ok(None);
-        }
-        let log = self
-            .load_back(meta, |log| turn_start(log).is_some())
-            .await?;
-        let first = log.messages().next().map(|(entry, _)| entry.seq);
-        Ok(turn_start(&log).or(first).map(|seq| seq.back(1)))
     }
 
     async fn head_at(&self, base: &SessionMeta, seq: Seq) -> StoreResult<Head> {
@@ -351,105 +402,22 @@ impl Sessions {
         let mut rows = self.store.find(&Lookup::Id(id), 1).await?;
         rows.pop().ok_or(StoreError::NotFound(id))
     }
-
-    /// Reads a whole log.
-    pub async fn load(&self, id: SessionId) -> StoreResult<Log> {
-        let lines = self.store.read(id, Seq::START, usize::MAX).await?;
-        Ok(Log::read(id, Some(Head::START), Seq::START, &lines))
-    }
-
-    /// Reads the next entries of a log after `after`, at most `count`, since all together may be
-    /// large. `before` is the head at `after`, if that entry could be read. If sequence numbers are
-    /// missing or out of order, reads all the rest instead.
-    pub async fn load_next(
-        &self,
-        id: SessionId,
-        after: Seq,
-        before: Option<Head>,
-        count: usize,
-    ) -> StoreResult<Option<(Log, Seq)>> {
-        let mut lines = self.store.read(id, after, count).await?;
-        let Some(mut last) = lines.last().map(|line| line.seq) else {
-            return Ok(None);
-        };
-        // With sequence numbers missing or out of order, paging would never end.
-        let in_order = (after.0.saturating_add(1)..)
-            .zip(&lines)
-            .all(|(seq, line)| line.seq.0 == seq);
-        if !in_order {
-            lines = self.store.read(id, after, usize::MAX).await?;
-            last = Seq(u64::MAX);
-        }
-        Ok(Some((Log::read(id, before, after, &lines), last)))
-    }
-
-    /// Reads one entry of a log, after the entry before it.
-    pub async fn load_one(&self, meta: &SessionMeta, seq: Seq) -> StoreResult<Log> {
-        // The entry before it proves its hash.
-        let after = seq.back(2);
-        let lines = self
-            .store
-            .read(
-                meta.id,
-                after,
-                usize::try_from(seq.0 - after.0).unwrap_or(2),
-            )
-            .await?;
-        let before = (after == Seq::START).then_some(Head::START);
-        Ok(Log::read(meta.id, before, after, &lines))
-    }
-
-    /// Reads the end of a log backwards until `enough` returns true, without reading the rest.
-    pub async fn load_back(
-        &self,
-        meta: &SessionMeta,
-        mut enough: impl FnMut(&Log) -> bool,
-    ) -> StoreResult<Log> {
-        let mut log = Log::default();
-        let mut upto = meta.head.seq;
-        while upto > Seq::START {
-            let after = upto.back(STRIDE);
-            let count = usize::try_from(upto.0 - after.0).unwrap_or(usize::MAX);
-            let lines = self.store.read(meta.id, after, count).await?;
-            let before = (after == Seq::START).then_some(Head::START);
-            let mut earlier = Log::read(meta.id, before, after, &lines);
-            earlier.entries.append(&mut log.entries);
-            earlier.damage.append(&mut log.damage);
-            log = earlier;
-            upto = after;
-            if enough(&log) {
-                break;
-            }
-        }
-        Ok(log)
-    }
-
-    /// Reads the last `count` messages with the entries between them.
-    pub async fn last_messages(&self, meta: &SessionMeta, count: usize) -> StoreResult<Log> {
-        let mut log = self
-            .load_back(meta, |log| log.messages().count() >= count)
-            .await?;
-        log.keep_last_messages(count);
-        Ok(log)
-    }
 }
 
-/// Returns the human message that began the last turn, if the log goes back beyond it.
-fn turn_start(log: &Log) -> Option<Seq> {
-    let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
-    let mut start = None;
-    let messages: Vec<(Seq, bool)> = log
-        .messages()
-        .map(|(entry, message)| (entry.seq, is_human(message)))
-        .collect();
-    for (seq, human) in messages.into_iter().rev() {
-        match (human, start) {
-            (true, _) => start = Some(seq),
-            (false, Some(_)) => return start,
-            (false, None) => {}
-        }
+/// Chains entries, and encrypts them if there is a key.
+pub(super) fn chain_sealed(
+    key: Option<&SessionKey>,
+    head: &Head,
+    numbering: &Numbering,
+    new: Vec<NewEntry>,
+) -> StoreResult<Vec<Entry>> {
+    const WHAT: &str = "cannot write an entry";
+    match key {
+        Some(key) => key
+            .chain(head, numbering, new)
+            .map_err(|error| StoreError::failed(WHAT, error)),
+        None => Entry::chain(head, new).map_err(|error| StoreError::failed(WHAT, error)),
     }
-    None
 }
 
 /// Rejects a message that cannot be stored unchanged.

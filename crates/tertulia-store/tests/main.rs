@@ -8,4 +8,5 @@ mod merge;
 mod model;
 mod postgres;
 mod salvage;
+mod sealed;
 mod sync;

@@ -30,6 +30,7 @@ pub fn created(session: SessionId) -> Created {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     }
 }
 
@@ -312,6 +313,7 @@ impl Writer {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         };
         edit(&mut opening);
         let mut bodies = vec![Body::Forked(opening)];
@@ -337,6 +339,7 @@ impl Writer {
             model: Some("claude-1".into()),
             thread: None,
             content: content.to_owned(),
+            sealed: false,
         }
     }
 

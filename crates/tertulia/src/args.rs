@@ -186,6 +186,8 @@ pub enum Command {
     Replay(commands::replay::ReplayArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
+    Seal(commands::seal::SealArgs),
+    Unseal(commands::seal::UnsealArgs),
     Stats(commands::stats::StatsArgs),
     Doctor(commands::doctor::DoctorArgs),
     Store(commands::store::StoreArgs),

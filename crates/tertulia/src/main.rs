@@ -22,6 +22,7 @@ mod project;
 mod registry;
 mod retention;
 mod runtime;
+mod seal;
 mod serve;
 mod settings;
 mod show;

@@ -28,6 +28,7 @@ use crate::author;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
 use crate::runtime;
+use crate::seal::UserKeys;
 #[cfg(feature = "postgres")]
 use crate::settings::postgres_password;
 use crate::settings::{Faults, Settings, StoreUrl};
@@ -259,7 +260,9 @@ pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> 
 
 fn handle(store: Arc<dyn Store>, settings: &Settings) -> Sessions {
     let author = author::author(settings.author.as_deref());
-    Sessions::new(store, clock(), redaction(settings)).written_by(author)
+    Sessions::new(store, clock(), redaction(settings))
+        .written_by(author)
+        .with_keys(Arc::new(UserKeys::new(settings)))
 }
 
 fn redaction(settings: &Settings) -> Redaction {
@@ -323,6 +326,15 @@ impl Workspace {
                 .extend(self.wait(self.sessions.unfinished(&row.meta))?);
         }
         Ok(())
+    }
+
+    /// Returns a row with the words of a sealed session, and asks for its key if need be.
+    pub fn unlocked(&self, row: Row) -> CommandResult<Row> {
+        if row.meta.seal.is_none() {
+            return Ok(row);
+        }
+        let meta = self.wait(self.sessions.unlocked(row.meta))?;
+        Ok(Row { meta, ..row })
     }
 
     /// Returns where a fork begins: at `at`, else at the end, or before the turn that another

@@ -6,6 +6,7 @@ mod agent;
 pub mod postgres_password;
 mod prices;
 mod project_file;
+mod seal;
 mod store_url;
 mod values;
 
@@ -26,6 +27,7 @@ use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
+pub use seal::SealSettings;
 pub use store_url::StoreUrl;
 use values::Reader;
 
@@ -63,6 +65,8 @@ pub struct Settings {
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
     pub author: Option<String>,
+    /// How sessions are sealed.
+    pub seal: SealSettings,
     /// Program that prints the password of a PostgreSQL store, with its arguments.
     pub password_command: Option<Vec<String>>,
     /// Partner of `sync`, and the folder that a relative path in it belongs to.
@@ -168,6 +172,7 @@ const TOP_KEYS: &[&str] = &[
     "prices",
     "auto_tags",
     "author",
+    "seal",
     "postgres",
     "sync",
 ];
@@ -193,6 +198,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             author: None,
+            seal: SealSettings::default(),
             password_command: None,
             sync_with: None,
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
@@ -326,6 +332,10 @@ impl Settings {
         if let Some(retention) = reader.table(table, "retention") {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
             self.retention = reader.within("retention").retention(retention);
+        }
+        if let Some(seal) = reader.table(table, "seal") {
+            self.warn_unknown(file, "seal.", seal, seal::KEYS);
+            self.seal = seal::read(&reader.within("seal"), seal, base);
         }
         let own = reader.table(table, "prices");
         let own = own.map(|own| self.read_prices(file, &reader.within("prices"), own));

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::imported::Imported;
 use super::lineage::{Forked, Merged, Replayed};
 use super::message::{Message, Usage};
+use super::sealed::{Seal, Sealed};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Budget;
 
@@ -60,6 +61,8 @@ pub enum Body {
     Merged(Merged),
     /// The human side of another session was played again to an agent.
     Replayed(Replayed),
+    /// An entry of a sealed session: its words are encrypted.
+    Sealed(Sealed),
     /// A type that this version does not know. The entry keeps its line unchanged.
     #[serde(skip)]
     Unknown(String),
@@ -67,7 +70,7 @@ pub enum Body {
 
 impl Body {
     /// Parses the body of a line whose type is `kind`.
-    pub(super) fn decode(kind: &str, line: &str) -> Result<Body, serde_json::Error> {
+    pub(crate) fn decode(kind: &str, line: &str) -> Result<Body, serde_json::Error> {
         Ok(match kind {
             "created" => Body::Created(serde_json::from_str(line)?),
             "forked" => Body::Forked(serde_json::from_str(line)?),
@@ -90,6 +93,7 @@ impl Body {
             "imported" => Body::Imported(serde_json::from_str(line)?),
             "merged" => Body::Merged(serde_json::from_str(line)?),
             "replayed" => Body::Replayed(serde_json::from_str(line)?),
+            "sealed" => Body::Sealed(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
         })
     }
@@ -118,6 +122,7 @@ impl Body {
             Body::Imported(_) => "imported",
             Body::Merged(_) => "merged",
             Body::Replayed(_) => "replayed",
+            Body::Sealed(_) => "sealed",
             Body::Unknown(kind) => kind,
         }
     }
@@ -125,15 +130,16 @@ impl Body {
     /// Returns true for housekeeping such as titles and tags, which does not count as part of the
     /// conversation.
     pub fn is_tidying(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Body::Renamed(_)
-                | Body::Tagged(_)
-                | Body::Trashed(_)
-                | Body::Restored(_)
-                | Body::Undone(_)
-                | Body::Imported(_)
-        )
+            | Body::Tagged(_)
+            | Body::Trashed(_)
+            | Body::Restored(_)
+            | Body::Undone(_)
+            | Body::Imported(_) => true,
+            Body::Sealed(sealed) => sealed.is_tidying(),
+            _ => false,
+        }
     }
 
     /// Calls `visit` with the texts that people and agents wrote, which it may change. Redaction
@@ -175,6 +181,7 @@ impl Body {
             | Body::Repaired(_)
             | Body::Merged(_)
             | Body::Replayed(_)
+            | Body::Sealed(_)
             | Body::Unknown(_) => {}
         }
     }
@@ -288,6 +295,9 @@ pub struct Created {
     /// Working directory at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Seal of a sealed session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Box<Seal>>,
 }
 
 /// A new title.

@@ -40,6 +40,7 @@ impl Entry {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         };
         let new = NewEntry {
             id: EntryId::new(session.uuid()),
@@ -80,7 +81,9 @@ impl Entry {
         let content = format!("{BEFORE_SEQ}{seq}{rest}");
         let content = match self.body {
             Body::Undone(_) | Body::Compacted(_) | Body::Repaired(_) => {
-                with_references(content, place_of)
+                let mut line = with_references(format!("{content}}}"), place_of);
+                line.pop(); // removes the closing brace
+                line
             }
             _ => content,
         };
@@ -89,16 +92,15 @@ impl Entry {
     }
 }
 
-/// Translates the sequence numbers that an entry refers to. `content` is its line before the hash.
-fn with_references(content: String, place_of: impl Fn(Seq) -> Seq) -> String {
-    let line = format!("{content}}}");
+/// Translates the sequence numbers that an entry refers to. `line` is a JSON object with its fields.
+pub(crate) fn with_references(line: String, place_of: impl Fn(Seq) -> Seq) -> String {
     let Ok(mut fields) = serde_json::from_str::<Value>(&line) else {
-        return content;
+        return line;
     };
     // Another writer may have formatted the line in another way: then its bytes are kept.
     let written = fields.to_string();
     if written != line {
-        return content;
+        return line;
     }
     let moved = |value: &mut Value| {
         if let Some(seq) = value.as_u64() {
@@ -112,9 +114,7 @@ fn with_references(content: String, place_of: impl Fn(Seq) -> Seq) -> String {
         let listed = fields.get_mut(name).and_then(Value::as_array_mut);
         listed.into_iter().flatten().for_each(moved);
     }
-    let mut content = fields.to_string();
-    content.pop(); // removes the closing brace
-    content
+    fields.to_string()
 }
 
 #[cfg(test)]

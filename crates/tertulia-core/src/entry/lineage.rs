@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Hash;
+use crate::entry::{Hash, Seal};
 use crate::id::{Seq, SessionId};
 
 /// Creation of a session that continues the log of another.
@@ -26,6 +26,9 @@ pub struct Forked {
     /// Working directory, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Seal of a sealed session: the original's, which the fork repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Box<Seal>>,
 }
 
 /// The entry that a fork continues from.

@@ -179,6 +179,7 @@ fn bodies() -> impl Strategy<Value = Body> {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         })),
         Just(Body::Trashed(Touched { operation })),
         any::<u64>().prop_map(move |n| Body::Undone(Undone {

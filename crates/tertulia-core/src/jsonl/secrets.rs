@@ -116,6 +116,7 @@ mod tests {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         }))
         .chain(words.iter().map(|words| {
             Body::Renamed(crate::entry::Renamed {
@@ -189,6 +190,7 @@ mod tests {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                seal: None,
             }),
             redacted: BTreeMap::new(),
             author: None,

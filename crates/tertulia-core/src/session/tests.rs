@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::changes::UNDO_DEPTH;
 use super::*;
 use crate::entry::{
     Created, Forked, NewEntry, Origin, Renamed, Role, Speaker, Tagged, Touched, Undone,
@@ -46,6 +47,7 @@ fn created() -> Body {
         project: Some("p".into()),
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     })
 }
 
@@ -249,6 +251,7 @@ fn a_fork_is_a_session_of_its_own() {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     });
     let new = NewEntry {
         id: operation(5),

@@ -359,6 +359,7 @@ impl Asking<'_> {
             model: self.agent.model().map(str::to_owned),
             thread: self.ask.thread.map(|role| role.name().to_owned()),
             content,
+            sealed: false,
         };
         // The finished answer is saved anyway: a missing draft matters only after a crash, and the
         // next save reports the error.

@@ -92,6 +92,7 @@ pub fn entry_line(entry: &Entry) -> String {
             imported.program, imported.original
         ),
         Body::Merged(_) | Body::Replayed(_) => origin_line(&entry.body),
+        Body::Sealed(sealed) => format!("(sealed: {})", sealed.of),
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)

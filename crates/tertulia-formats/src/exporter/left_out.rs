@@ -38,6 +38,7 @@ impl LeftOut {
             Body::Paired(_) | Body::Budgeted(_) | Body::Seated(_) | Body::Linked(_) => {
                 "settings of agents"
             }
+            Body::Sealed(_) => "sealed entries",
             Body::Unknown(_) => "entries of a newer version",
             Body::Created(_)
             | Body::Forked(_)

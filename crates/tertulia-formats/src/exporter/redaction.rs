@@ -66,7 +66,10 @@ pub fn redact(meta: &mut SessionMeta, log: &mut Log) -> Result<SecretCounts, Red
 fn redacted(entry: &Entry) -> (Body, SecretCounts) {
     let mut found = SecretCounts::new();
     if let Body::Unknown(kind) = &entry.body {
-        add(&mut found, &redact_text(entry.line()).found);
+        add(
+            &mut found,
+            &redact_text(&entry.readable_line().unwrap_or(entry.line().into())).found,
+        );
         let reason = format!("an entry of type '{kind}' with secrets was left out");
         return match found.is_empty() {
             true => (entry.body.clone(), found),

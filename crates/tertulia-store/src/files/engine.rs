@@ -356,6 +356,10 @@ impl Engine for FilesEngine {
     fn purge(&mut self, id: SessionId) -> StoreResult<()> {
         self.remove_session(id)
     }
+
+    fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        self.replace_log(id, after, entries)
+    }
 }
 
 impl Upkeep for FilesEngine {

@@ -11,13 +11,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::engine::{FilesEngine, Held, open_log};
+use super::engine::{FilesEngine, Held, as_lines, open_log};
 use super::log::{self, Tail};
 use super::log_file;
 use super::names::{self, Key, LIVE, Walk};
 use crate::index::logs::documents_of;
 use crate::queue::{QueueLock, Record};
-use crate::{StoreError, StoreResult, place};
+use crate::{StoreError, StoreResult, check_whole, place, shared_with_forks};
+use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 
 impl FilesEngine {
@@ -46,6 +47,60 @@ impl FilesEngine {
         self.refresh()?;
         self.trim_shared_prefixes(&mut changed)?;
         self.forget_derived(&changed)
+    }
+
+    /// Replaces a log by a rename, so that there is always the old one or the new one.
+    pub(super) fn replace_log(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        check_whole(entries)?;
+        let Some(opening) = entries.first() else {
+            return Err(StoreError::Refused("a session begins with an entry".into()));
+        };
+        let _structure = self.hold_structure()?;
+        self.refresh()?;
+        let path = self.live(id)?;
+        self.unpack(id, &path)?;
+        self.knows_all_forks()?;
+        let log = self.lock_log(&path)?;
+        match self.head_of(&path)? {
+            Some(head) if head != after => return Err(StoreError::Conflict { id, head }),
+            _ => {}
+        }
+        if self.shared_of((id, LIVE), &path)?.is_some() {
+            return Err(shared_with_forks(id));
+        }
+        let number = self.catalogue()?.number(id, LIVE)?;
+        let number = number.map(i64::cast_unsigned);
+        self.forget_derived(number.as_slice())?;
+        remove_unfinished(&path)?;
+        self.open.remove(&id);
+        self.marks.put(id);
+        remove(&self.draft_path(id))?;
+        remove(&place::with_suffix(&self.draft_path(id), ".new"))?;
+        place::write_over(&path, &as_lines(entries))?;
+        remove_kept(&path)?;
+        remove(&names::base_beside(&path))?;
+        // The folder of a team is called after it, and the name of a sealed session's team is sealed.
+        let folder = self.dir.join(names::folder_name(opening));
+        if let Some(name) = path.file_name().filter(|_| path.parent() != Some(&folder)) {
+            place::make_folder(&folder)?;
+            let moved = folder.join(name);
+            fs::rename(&path, &moved)
+                .map_err(|error| place::trouble(&path, "cannot move", error))?;
+            place::sync_folder_of(&moved)?;
+            place::sync_folder_of(&path)?;
+            // Fails while other sessions of the team are there.
+            let _ = path.parent().map(fs::remove_dir);
+        }
+        drop(log);
+        self.marks.put(id);
+        self.forget_files();
+        self.refresh()?;
+        self.forget_derived(number.as_slice())
     }
 
     /// Fails unless all logs can be read: an unseen fork might share entries.
@@ -181,6 +236,20 @@ fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
         bytes.push(b'\n');
     }
     Ok(bytes)
+}
+
+/// Removes what a killed replacement of a log left.
+fn remove_unfinished(path: &Path) -> StoreResult<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let unfinished = format!("{}.new-", name.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&unfinished) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn remove(path: &Path) -> StoreResult<()> {

@@ -313,6 +313,7 @@ fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Opt
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         }),
         redacted: BTreeMap::new(),
         author: None,

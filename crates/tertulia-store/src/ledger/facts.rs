@@ -1,7 +1,7 @@
 //! Rows of the ledger for one entry.
 
 use tertulia_core::entry::{
-    Body, Compacted, Entry, Hash, Message, SpeakerKind, ToolOutcome, Usage,
+    Body, Compacted, Entry, Hash, Message, Sealed, SpeakerKind, ToolOutcome, Usage,
 };
 use tertulia_core::id::Seq;
 use tertulia_core::tool_files::{FileTouch, files_of, resolved};
@@ -44,6 +44,7 @@ pub(super) fn of(entry: &Entry, cwd: Option<&str>) -> Option<EntryFacts> {
     match &entry.body {
         Body::Message(message) => Some(of_message(entry, message, cwd)),
         Body::Compacted(compacted) => of_compaction(entry, compacted),
+        Body::Sealed(sealed) => of_sealed(entry, sealed),
         _ => None,
     }
 }
@@ -86,6 +87,22 @@ fn of_compaction(entry: &Entry, compacted: &Compacted) -> Option<EntryFacts> {
         agent: Some(compacted.agent.clone()),
         model: compacted.model.clone(),
         usage: Some(plausible(compacted.usage?)),
+        calls: Vec::new(),
+        answers: None,
+    })
+}
+
+/// Returns the tokens of a sealed entry: who used them is not visible.
+fn of_sealed(entry: &Entry, sealed: &Sealed) -> Option<EntryFacts> {
+    let is_message = sealed.of == "message";
+    (is_message || sealed.usage.is_some()).then(|| EntryFacts {
+        seq: entry.seq,
+        at: entry.at.as_microsecond(),
+        event: key_of(entry, None),
+        is_message,
+        agent: None,
+        model: None,
+        usage: sealed.usage.map(plausible),
         calls: Vec::new(),
         answers: None,
     })

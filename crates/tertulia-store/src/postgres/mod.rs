@@ -125,6 +125,20 @@ impl PostgresStore {
         derived_id(&format!("{} {number}", self.new_id))
     }
 
+    /// Removes what was derived from logs on this machine.
+    async fn forget_derived(&self, id: SessionId, logs: Vec<Uuid>) -> StoreResult<()> {
+        let ledger = self.derived_file(ledger::NAME);
+        let searcher = self.searcher().await?;
+        searcher
+            .call(move |searcher| {
+                if let Some(ledger) = ledger {
+                    Ledger::forget(&ledger, id);
+                }
+                searcher.forget_logs(&logs)
+            })
+            .await
+    }
+
     async fn searcher(&self) -> StoreResult<&Worker<Searcher>> {
         let make = || async {
             let searcher = Searcher::new(self.runner.clone(), self.derived_file(INDEX));
@@ -219,16 +233,22 @@ impl Store for PostgresStore {
             .runner
             .call(move |server| async move { server.purge(id).await })
             .await?;
-        let ledger = self.derived_file(ledger::NAME);
-        let searcher = self.searcher().await?;
-        searcher
-            .call(move |searcher| {
-                if let Some(ledger) = ledger {
-                    Ledger::forget(&ledger, id);
-                }
-                searcher.forget_logs(&changed)
-            })
-            .await
+        self.forget_derived(id, changed).await
+    }
+
+    async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        let log = self
+            .runner
+            .call(move |server| async move { server.log_of(id).await })
+            .await?;
+        // Derived words go first: a kill in between leaves nothing of a log that is replaced.
+        self.forget_derived(id, vec![log]).await?;
+        let entries = entries.to_vec();
+        self.runner
+            .call(move |server| async move { server.replace(id, after, entries).await })
+            .await?;
+        // What was indexed meanwhile.
+        self.forget_derived(id, vec![log]).await
     }
 
     fn patience(&self) -> &Patience {

@@ -1,4 +1,5 @@
-//! Purges a session: removes entries that no fork shares, and shared ones with their last fork.
+//! Purges a session: removes entries that no fork shares, and shared ones with their last fork. Replaces
+//! the log of a session that is sealed or unsealed.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
@@ -6,9 +7,11 @@ use uuid::Uuid;
 
 use super::rows::{find, head_at, number, seq_of};
 use super::server::{Answer, Mode, Server, Value, execute, query};
+use super::write::insert_log;
+use crate::salvage::derived_id;
 use crate::selection::PURGED;
-use crate::{StoreError, StoreResult};
-use tertulia_core::entry::{Hash, Head};
+use crate::{StoreError, StoreResult, check_whole, shared_with_forks};
+use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::SessionId;
 
 impl Server {
@@ -22,15 +25,63 @@ impl Server {
                     false => Err(StoreError::NotFound(id).into()),
                 };
             };
-            remove(client, id, found.log).await
+            let lease = "DELETE FROM tertulia_lease WHERE session = $1";
+            execute(client, lease, &[(&id.uuid(), Type::UUID)]).await?;
+            remove(client, found.log).await
         });
         let changed = purged.await?;
         self.metas.borrow_mut().forget(id);
         Ok(changed)
     }
+
+    /// Returns the rows that hold a session's own entries.
+    pub(super) async fn log_of(&self, id: SessionId) -> StoreResult<Uuid> {
+        let found = self.run("cannot read", Some(id), async |client, _| {
+            Ok(find(client, id, false).await?.map(|found| found.log))
+        });
+        found.await?.ok_or(StoreError::NotFound(id))
+    }
+
+    /// Replaces the log of a session that ends at `after`. The new one has rows of another name, so
+    /// that the local indexes of other clients forget the old one.
+    pub(super) async fn replace(
+        &self,
+        id: SessionId,
+        after: Head,
+        entries: Vec<Entry>,
+    ) -> StoreResult<()> {
+        check_whole(&entries)?;
+        let end = entries.last().map(Entry::head);
+        let end =
+            end.ok_or_else(|| StoreError::Refused("a session begins with an entry".into()))?;
+        let what = "cannot replace a log";
+        let replaced = self.transact(what, Some(id), Mode::Write, async |client, attempt| {
+            let found = find(client, id, true).await?;
+            let found = found.ok_or(StoreError::NotFound(id))?;
+            let head = found.meta.head;
+            if attempt.in_doubt && head == end {
+                return Ok(());
+            }
+            if head != after {
+                return Err(StoreError::Conflict { id, head }.into());
+            }
+            let forks = "SELECT 1 FROM tertulia_session WHERE base = $1 LIMIT 1";
+            let forks = query(client, forks, &[(&found.log, Type::UUID)]).await?;
+            if !forks.is_empty() {
+                return Err(shared_with_forks(id).into());
+            }
+            remove(client, found.log).await?;
+            let log = derived_id(&format!("{id} {}", end.hash));
+            insert_log(client, log, id, None, &entries).await?;
+            Ok(())
+        });
+        let replaced = replaced.await;
+        self.metas.borrow_mut().forget(id);
+        replaced
+    }
 }
 
-async fn remove(client: &Client, id: SessionId, log: Uuid) -> Answer<Vec<Uuid>> {
+async fn remove(client: &Client, log: Uuid) -> Answer<Vec<Uuid>> {
     let values: [Value<'_>; 1] = [(&log, Type::UUID)];
     execute(
         client,
@@ -38,8 +89,6 @@ async fn remove(client: &Client, id: SessionId, log: Uuid) -> Answer<Vec<Uuid>> 
         &values,
     )
     .await?;
-    let lease = "DELETE FROM tertulia_lease WHERE session = $1";
-    execute(client, lease, &[(&id.uuid(), Type::UUID)]).await?;
     make_shared_prefix(client, log).await?;
     let mut changed = Vec::new();
     let mut prefix = Some(log);

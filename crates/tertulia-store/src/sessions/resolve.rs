@@ -1,7 +1,7 @@
 //! Finds the session that a reference names.
 
 use super::{Resolved, Sessions};
-use crate::StoreResult;
+use crate::{Store, StoreResult};
 use tertulia_core::id::Reference;
 use tertulia_core::query::{Filter, Lookup, Page, Row};
 

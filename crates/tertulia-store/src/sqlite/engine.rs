@@ -338,6 +338,10 @@ impl Engine for SqliteEngine {
     fn purge(&mut self, id: SessionId) -> StoreResult<()> {
         self.remove_session(id)
     }
+
+    fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        self.replace_session(id, after, entries)
+    }
 }
 
 impl Upkeep for SqliteEngine {

@@ -4,10 +4,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
 use super::pack;
-use super::rows::{Found, Say, find, row_of, tally};
+use super::rows::{Found, Say, find, insert_log, row_of, tally};
 use crate::salvage::derived_id;
 use crate::selection::{PURGED, reversed};
-use crate::{StoreError, StoreResult};
+use crate::{StoreError, StoreResult, check_whole, shared_with_forks};
+use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
@@ -23,6 +24,59 @@ impl SqliteEngine {
             .map_err(self.say().of("cannot purge"))?;
         self.index()?.remove(&removed)
     }
+}
+
+impl SqliteEngine {
+    pub(super) fn replace_session(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        check_whole(entries)?;
+        let say = self.say();
+        let found = replaceable(&self.connection, &say, id, after)?;
+        let numbers = numbers_of(&self.connection, found.no).map_err(say.of("cannot read"))?;
+        // The index goes first: a kill in between must leave no words of the old log in it.
+        self.index()?.remove(&numbers)?;
+        let removed = self.write(|transaction, say| {
+            let found = replaceable(transaction, say, id, after)?;
+            let removed = remove(transaction, say, &found)?;
+            insert_log(transaction, say, id, None, entries)?;
+            Ok(removed)
+        })?;
+        // The WAL still holds the old pages until they are checkpointed.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(self.say().of("cannot replace a log"))?;
+        self.index()?.remove(&removed)
+    }
+}
+
+/// Returns a session that ends at `after` and that no fork shares.
+fn replaceable(
+    connection: &Connection,
+    say: &Say,
+    id: SessionId,
+    after: Head,
+) -> StoreResult<Found> {
+    let found = find(connection, say, id)?.ok_or(StoreError::NotFound(id))?;
+    if found.meta.head != after {
+        let head = found.meta.head;
+        return Err(StoreError::Conflict { id, head });
+    }
+    let is_shared = "SELECT EXISTS (SELECT 1 FROM session WHERE base = ?1)";
+    let is_shared = connection.query_row(is_shared, [found.no], |row| row.get::<_, bool>(0));
+    match is_shared.map_err(say.of("cannot look for forks"))? {
+        true => Err(shared_with_forks(id)),
+        false => Ok(found),
+    }
+}
+
+fn numbers_of(connection: &Connection, no: i64) -> rusqlite::Result<Vec<u64>> {
+    let mut select = connection.prepare("SELECT n FROM entry WHERE session = ?1")?;
+    let numbers = select.query_map([no], |row| row.get::<_, i64>(0))?;
+    numbers.map(|n| n.map(i64::cast_unsigned)).collect()
 }
 
 /// Removes a session and returns the numbers of its removed entries.

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use super::kept::{Kept, Moving, damaged, may_keep};
-use super::numbering::Numbering;
 use super::{Branch, BranchPage, BranchSource, NewBranch, Partner};
 use crate::{NewSession, Store, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, DamagedSession, Filter, Lookup, Page, Row, Trash};
 use tertulia_core::session::{Line, SessionMeta};

@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::numbering::Numbering;
 use super::{BranchSource, Branches, CHUNK};
 use crate::{StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Hash, Head, Relation};
+use tertulia_core::entry::{Body, Entry, Hash, Head, Numbering, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Line, SessionMeta};
 

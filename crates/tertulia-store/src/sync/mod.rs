@@ -15,7 +15,6 @@
 mod branches;
 mod chunks;
 mod kept;
-mod numbering;
 mod place;
 mod transfer;
 
@@ -23,7 +22,6 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 pub use branches::Branches;
-pub(crate) use numbering::Numbering;
 pub(crate) use place::{Placing, place};
 pub use transfer::{Diverged, Heads, Skipped, Transfer, Transferred, transfer};
 

@@ -68,6 +68,7 @@ pub(crate) fn opening(session: SessionId) -> NewEntry {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     }))
 }
 
@@ -127,6 +128,7 @@ impl Home {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         }));
         let entries = Entry::chain(&head, vec![forked, said("in the fork")]).unwrap();
         self.make(session, Some(origin), entries).unwrap()

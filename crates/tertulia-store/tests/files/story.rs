@@ -61,6 +61,7 @@ fn step(
             project,
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         }));
         let entries = Entry::chain(&Head::START, vec![created]).unwrap();
         let new = NewSession {
@@ -93,6 +94,7 @@ fn step(
                 project,
                 project_ids: Vec::new(),
                 cwd: None,
+                seal: None,
             }));
             let entries = Entry::chain(&place, vec![forked]).unwrap();
             let new = NewSession {

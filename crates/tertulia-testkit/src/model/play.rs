@@ -250,6 +250,7 @@ impl Play {
             project: project.map(str::to_owned),
             project_ids: Vec::new(),
             cwd: None,
+            seal: None,
         });
         let entries = self.chain(&last.head(), vec![opening])?;
         let answer = now(store.create(&NewSession {
@@ -328,6 +329,7 @@ impl Play {
             model: None,
             thread: None,
             content: content.to_owned(),
+            sealed: false,
         };
         let answer = now(store.keep_draft(session.id, &draft));
         if !session.alive {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tertulia_core::entry::{Entry, Head, Kind};
+use tertulia_core::entry::{Entry, Kind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 use tertulia_core::session::{Damage, Log};
@@ -175,10 +175,8 @@ impl<'a> Reader<'a> {
     /// Reads the entries after `after` up to and including `upto`.
     pub async fn read(&self, after: Seq, upto: Seq) -> TuiResult<Log> {
         let count = usize::try_from(upto.0.saturating_sub(after.0)).unwrap_or(usize::MAX);
-        let store = self.workspace.sessions.store();
-        let lines = store.read(self.id, after, count).await?;
-        let before = (after == Seq::START).then_some(Head::START);
-        Ok(Log::read(self.id, before, after, &lines))
+        let sessions = &self.workspace.sessions;
+        Ok(sessions.load_part(self.id, after, count).await?)
     }
 
     /// Reads about `count` items up to an entry, the nearest ones.

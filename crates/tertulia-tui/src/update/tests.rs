@@ -315,6 +315,7 @@ impl Play {
                 project: Some("git:github.com/ann/parser".to_owned()),
                 project_ids: Vec::new(),
                 cwd: None,
+                seal: None,
             }));
         }
         self.entry(Body::Message(message));

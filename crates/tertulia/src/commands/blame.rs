@@ -161,7 +161,7 @@ fn recorded(
     path: &Path,
     ui: &Ui,
 ) -> CommandResult<(Vec<Recorded>, Vec<FileEdit>)> {
-    let store = workspace.sessions.store();
+    let store = workspace.sessions.stored();
     let mut ledger = match Ledger::of(store, PATIENCE) {
         Ok(ledger) => ledger,
         Err(_) => Ledger::in_memory()?,

@@ -91,8 +91,8 @@ struct Merging<'a> {
 pub fn run(args: &MergeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let title = args.title.as_deref().map(rename::title).transpose()?;
     let workspace = open::workspace(global, ui)?;
-    let ours = workspace.find(&args.ours)?;
-    let theirs = workspace.find(&args.theirs)?;
+    let ours = workspace.unlocked(workspace.find(&args.ours)?)?;
+    let theirs = workspace.unlocked(workspace.find(&args.theirs)?)?;
     merge::check(&ours.meta, &theirs.meta).map_err(not_mergeable)?;
     // An unknown agent is reported before anything is written.
     let agent = args.summarise.as_deref();

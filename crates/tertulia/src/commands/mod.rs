@@ -21,6 +21,7 @@ pub mod rename;
 pub mod replay;
 pub mod restore;
 pub mod rm;
+pub mod seal;
 pub mod search;
 pub mod serve;
 pub mod show;
@@ -78,6 +79,8 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Replay(args) => replay::run(&args, &global, ui),
         Command::Export(args) => export::run(&args, &global, ui),
         Command::Import(args) => import::run(&args, &global, ui),
+        Command::Seal(args) => seal::run(args, &global, ui),
+        Command::Unseal(args) => seal::unseal(&args, &global, ui),
         Command::Stats(args) => stats::run(&args, &global, ui),
         Command::Doctor(args) => doctor::run(&args, &global, ui),
         Command::Store(args) => store::run(&args, &global, ui),

@@ -86,7 +86,7 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         let found: Vec<_> = hits.hits.iter().map(json::hit).collect();
         ui.document(&json!({
             "hits": found, "total": hits.total, "more": hits.more, "elsewhere": hits.elsewhere,
-            "pending": hits.pending,
+            "pending": hits.pending, "sealed": hits.sealed,
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -96,6 +96,12 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ui.data(&text);
     }
     ui.note(&total(&hits));
+    if hits.sealed > 0 {
+        ui.note(&format!(
+            "Not searched, because their keys are not at hand: {}.",
+            crate::show::count(hits.sealed, "sealed session")
+        ));
+    }
     if hits.unindexed {
         ui.note("The search index cannot be written here: every search reads all sessions.");
     }

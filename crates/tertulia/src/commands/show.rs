@@ -45,6 +45,7 @@ const PAGE_ENTRIES: usize = 64;
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::reader(global, ui)?;
     let (row, seq) = workspace.find_place(&args.reference)?;
+    let row = workspace.unlocked(row)?;
     let row = workspace.as_read(row)?;
     if ui.json && !args.raw && seq.is_none() && args.last.is_none() {
         return stream(&workspace, &row, ui);

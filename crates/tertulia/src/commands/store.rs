@@ -256,13 +256,13 @@ enum Copied {
 }
 
 fn copy_one(source: &Workspace, target: &Sessions, id: SessionId) -> Result<Copied, StoreError> {
-    let log = source.wait(source.sessions.load(id))?;
+    let log = source.wait(source.sessions.load_stored(id))?;
     if let Some(damage) = log.damage.into_iter().next() {
         return Ok(Copied::Damaged(damage));
     }
     let adopted = source.wait(target.adopt(&as_imported(id, log.entries)))?;
-    if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
-        source.wait(target.store().keep_draft(id, &draft))?;
+    if let Some(draft) = source.wait(source.sessions.stored().draft(id))? {
+        source.wait(target.stored().keep_draft(id, &draft))?;
     }
     Ok(Copied::Entries(match adopted {
         Adopted::Created { entries, .. }
@@ -304,7 +304,7 @@ fn outline(workspace: &Workspace) -> CommandResult<(Vec<Outlined>, Vec<DamagedSe
     let mut outline = Vec::new();
     let mut damaged = Vec::new();
     loop {
-        let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
+        let listing = workspace.wait(workspace.sessions.stored().list(&filter, &page))?;
         outline.extend(listing.rows.iter().map(|row| Outlined {
             id: row.meta.id,
             parent: row.meta.parent.as_ref().map(|parent| parent.id),

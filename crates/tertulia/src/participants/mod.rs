@@ -50,6 +50,8 @@ pub struct OpenOptions {
     pub id: Option<SessionId>,
     /// Whether to continue in a fork.
     pub fork: bool,
+    /// Whether to seal a new session.
+    pub sealed: bool,
 }
 
 /// An existing session, and the file that mirrors it.
@@ -74,6 +76,11 @@ pub fn prepare(
     workspace: &Workspace,
     ui: &mut Ui,
 ) -> CommandResult<PreparedSession> {
+    let row = existing.row.map(|row| workspace.unlocked(row));
+    let existing = Existing {
+        row: row.transpose()?,
+        ..existing
+    };
     let recorded = existing.row.as_ref().map(|row| row.meta.kind);
     let preparing = Preparing {
         spec,

@@ -20,6 +20,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::retention;
 use crate::runtime::LEAVE_WITHIN;
+use crate::seal;
 use crate::signals::{Signals, TERMINATE};
 use crate::talk;
 use crate::ui::Ui;
@@ -81,6 +82,7 @@ fn run(
     ui: &mut Ui,
     open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
+    seal::forbid_prompts();
     // Waiting for another program is reported to clients, not on stderr.
     let workspace = Workspace {
         aside: None,

@@ -123,6 +123,7 @@ impl ServerHost {
             title: None,
             id,
             fork: false,
+            sealed: false,
         };
         let existing = Existing { row, mirror: None };
         let prepared = participants::prepare(&spec, existing, &options, &self.workspace, &mut ui)?;

@@ -209,6 +209,10 @@ pub fn forbid(table: &mut Table) -> Vec<String> {
         // Retention would apply to the sessions of all projects.
         taken.push("[retention]".to_owned());
     }
+    if table.remove("seal").is_some() {
+        // A project could have sessions sealed for its own recipients, or run a command.
+        taken.push("[seal]".to_owned());
+    }
     if table
         .get("redact")
         .is_some_and(|value| *value != Value::Boolean(true))

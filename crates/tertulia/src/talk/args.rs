@@ -56,6 +56,9 @@ pub struct TalkArgs {
     /// Don't save this session
     #[arg(long, visible_alias = "no-auto-save")]
     pub ephemeral: bool,
+    /// Encrypt the new session: only those who have its key can read it
+    #[arg(long, conflicts_with_all = ["ephemeral", "go_on", "resume", "session", "session_file"])]
+    pub sealed: bool,
     /// Tool policy: read-only tools always run; others ask (ask), are denied (low) or all run (all); none
     /// turns tools off [default: ask on a terminal, low elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
@@ -118,6 +121,7 @@ impl TalkArgs {
             title: self.name.clone(),
             id: self.session_id,
             fork: self.fork,
+            sealed: self.sealed,
         }
     }
 

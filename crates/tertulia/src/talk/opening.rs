@@ -1,7 +1,7 @@
 //! A prepared session: the engine's `Setup`, and what only this program's frontends need.
 
 use tertulia_core::query::Row;
-use tertulia_engine::setup::Setup;
+use tertulia_engine::setup::{Setup, Target};
 use tertulia_engine::spec::ParticipantSpec;
 
 use super::args::TalkArgs;
@@ -40,6 +40,16 @@ impl Opening {
             args,
             earlier: None,
         })
+    }
+}
+
+impl Opening {
+    /// Returns true if the session is sealed.
+    pub fn is_sealed(&self) -> bool {
+        match &self.setup.target {
+            Target::New(start) => self.workspace.sessions.is_to_be_sealed(start.id),
+            Target::Resume(row, _) => row.meta.seal.is_some(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open::{Workspace, has_entry};
 use crate::participants::{Existing, OpenOptions};
-use crate::settings::quoted;
+use crate::settings::{StoreUrl, quoted};
 use crate::ui::{Ui, fit, harmless};
 
 /// Page size when listing sessions.
@@ -33,6 +33,24 @@ pub struct Found {
 
 /// Finds the session that the flags name, and the prompt where a flag's value was one.
 pub fn find(
+    args: &TalkArgs,
+    sort: Sort<'_>,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Found> {
+    let found = find_stored(args, sort, workspace, ui)?;
+    let row = found.row.map(|row| workspace.unlocked(row)).transpose()?;
+    if row.as_ref().is_some_and(|row| row.meta.seal.is_some()) && found.copy.is_some() {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "a sealed session is not written to a session file",
+        )
+        .hint("resume it with --resume"));
+    }
+    Ok(Found { row, ..found })
+}
+
+fn find_stored(
     args: &TalkArgs,
     sort: Sort<'_>,
     workspace: &Workspace,
@@ -259,6 +277,10 @@ pub fn open(
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        let seals = options.sealed || workspace.settings.seal.default;
+        if seals && !options.ephemeral && workspace.settings.store != StoreUrl::Memory {
+            workspace.wait(workspace.sessions.seal_new(start.id))?;
         }
         if !options.ephemeral {
             workspace.remember_project();

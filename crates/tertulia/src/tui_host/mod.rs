@@ -34,6 +34,7 @@ use crate::moment::ago;
 use crate::open::Workspace;
 use crate::participants::Existing;
 use crate::retention;
+use crate::seal;
 use crate::serve::trouble::trouble;
 use crate::settings::StoreUrl;
 use crate::signals::Signals;
@@ -50,6 +51,7 @@ const EDITOR: &str = "vi";
 pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let args = &prepared.opening.args;
     let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
+    seal::forbid_prompts();
     let shared = Shared::new(args, global, ui);
     let first = shared.ready(prepared, ui.take_held());
     let result = show(Source::Local(Box::new(first)), &talk::runtime()?, ui);
@@ -70,9 +72,12 @@ pub fn follow(
     ui: &mut Ui,
     choose: impl AsyncFnOnce(&Server) -> TuiResult<Attachment>,
 ) -> CommandResult<ExitCode> {
+    seal::forbid_prompts();
     let runtime = talk::runtime()?;
     let shared = Shared::new(&TalkArgs::default(), global, ui);
-    let host = Arc::new(TuiHost::new(workspace, shared, false));
+    // Which sessions of the server are sealed is not known here.
+    let is_private = workspace.settings.seal.default;
+    let host = Arc::new(TuiHost::new(workspace, shared, is_private));
     let attachment = runtime.block_on(choose(&Server { path, host }))?;
     ui.hold();
     let result = show(Source::Remote(Box::new(attachment)), &runtime, ui);
@@ -132,6 +137,8 @@ impl Shared {
     /// Hands a prepared session over, with the messages of its preparation.
     fn ready(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> host::Prepared {
         let Prepared { opening, words } = prepared;
+        // Prompts of a session that is not saved, or encrypted, are in no history.
+        let is_private = opening.args.ephemeral || opening.is_sealed();
         host::Prepared {
             ephemeral: opening.args.ephemeral,
             picks: opening.args.opens_picker(),
@@ -140,11 +147,7 @@ impl Shared {
             notices: told.into_iter().map(notice).collect(),
             setup: opening.setup,
             earlier: opening.earlier,
-            host: Arc::new(TuiHost::new(
-                opening.workspace,
-                self.clone(),
-                opening.args.ephemeral,
-            )),
+            host: Arc::new(TuiHost::new(opening.workspace, self.clone(), is_private)),
         }
     }
 
@@ -232,9 +235,9 @@ struct TuiHost {
 }
 
 impl TuiHost {
-    fn new(workspace: Workspace, shared: Arc<Shared>, ephemeral: bool) -> TuiHost {
+    fn new(workspace: Workspace, shared: Arc<Shared>, is_private: bool) -> TuiHost {
         let settings = &workspace.settings;
-        let keeps = !ephemeral && settings.store != StoreUrl::Memory;
+        let keeps = !is_private && settings.store != StoreUrl::Memory;
         TuiHost {
             shown: host::Workspace {
                 sessions: workspace.sessions.clone(),

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 50] = [
+const COMMANDS: [&[&str]; 52] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -21,6 +21,8 @@ const COMMANDS: [&[&str]; 50] = [
     &["replay"],
     &["export"],
     &["import"],
+    &["seal"],
+    &["unseal"],
     &["stats"],
     &["doctor"],
     &["store"],

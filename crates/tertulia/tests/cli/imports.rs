@@ -358,6 +358,7 @@ fn unfinished(home: &Home) -> String {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        seal: None,
     });
     let new_entry = (0..8).map(|n| NewEntry {
         id: EntryId::new(Uuid::from_u128(n + 1)),

@@ -29,6 +29,7 @@ mod registry;
 mod repair;
 mod replay;
 mod resume;
+mod sealed;
 mod search;
 mod secrets;
 mod session_file;

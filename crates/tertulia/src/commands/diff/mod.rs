@@ -63,8 +63,8 @@ pub fn run(args: &DiffArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
             .hint("choose one, or write the page to a file with -o"));
     }
     let workspace = open::reader(global, ui)?;
-    let a = workspace.as_read(workspace.find(&args.a)?)?;
-    let b = workspace.as_read(workspace.find(&args.b)?)?;
+    let a = workspace.as_read(workspace.unlocked(workspace.find(&args.a)?)?)?;
+    let b = workspace.as_read(workspace.unlocked(workspace.find(&args.b)?)?)?;
     let mut both = workspace.wait(workspace.sessions.diverge(&a.meta, &b.meta))?;
     workspace.with_unfinished(&a, &mut both.ours)?;
     workspace.with_unfinished(&b, &mut both.theirs)?;

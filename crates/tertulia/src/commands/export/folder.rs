@@ -201,7 +201,7 @@ fn is_export(format: Format, meta: Option<&SessionMeta>, content: &str) -> bool 
                 .iter()
                 .any(|key| document[*key] == id.as_str())
         }
-        Format::Jsonl => content.starts_with("{\"v\":") && content.contains(&id),
+        Format::Jsonl | Format::Bundle => content.starts_with("{\"v\":") && content.contains(&id),
         Format::ClaudeCode => claude_code::is_untouched(content),
         Format::Codex => codex::is_untouched(content),
     }

@@ -1,3 +1,4 @@
+mod bundle;
 mod folder;
 mod render;
 mod write;
@@ -33,6 +34,7 @@ pub use write::write;
     tertulia export @ @~1 @~2 -f html -o pages               three pages and an index in a folder\n  \
     tertulia export @ -f claude-code -o ~/.claude/projects/  continue it with `claude --resume`\n  \
     tertulia export @ -f codex -o ~/.codex/sessions/         continue it with `codex resume`\n  \
+    tertulia export @ @~1 -f bundle -o two.age               encrypted, for another machine\n  \
     tertulia export @ --from 12 --to 40 -f md                entries 12 to 40\n  \
     tertulia export @ --format snapshot -o talk.json         a team session for agent-chatter")]
 pub struct ExportArgs {
@@ -60,6 +62,12 @@ pub struct ExportArgs {
     /// Replace secrets in the output
     #[arg(long)]
     redact: bool,
+    /// Encrypt a bundle for this age recipient, not for those of [seal] in your settings; may be repeated
+    #[arg(long, value_name = "AGE1…")]
+    recipient: Vec<String>,
+    /// Encrypt a bundle with a passphrase
+    #[arg(long, conflicts_with = "recipient")]
+    passphrase: bool,
 }
 
 /// The formats.
@@ -80,6 +88,8 @@ pub enum Format {
     ClaudeCode,
     /// A rollout file that Codex resumes
     Codex,
+    /// Encrypted logs of one or several sessions in one file, for `import`
+    Bundle,
     /// A trajectory of the Agent Trajectory Interchange Format, for evaluation and training
     Atif,
 }
@@ -91,6 +101,7 @@ impl Format {
             Format::Md => "md",
             Format::Html => "html",
             Format::Json | Format::Snapshot | Format::Atif => "json",
+            Format::Bundle => "age",
             Format::Jsonl | Format::ClaudeCode | Format::Codex => "jsonl",
         }
     }
@@ -101,6 +112,7 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if args.redact {
         open::redaction_rules(&workspace.settings)?;
     }
+    check_bundle(args)?;
     let selection = selection(args, workspace.sessions.clock().now())?;
     let mut rows: Vec<Row> = Vec::new();
     for reference in &args.references {
@@ -115,6 +127,13 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         args,
         selection,
     };
+    if args.format == Format::Bundle {
+        let Some(output) = &args.output else {
+            let words = "a bundle is no text for a terminal or a pipe";
+            return Err(CommandError::new(ErrorKind::Usage, words).hint("name a file: -o FILE"));
+        };
+        return bundle::export(&exporter, rows, output, ui);
+    }
     match (&args.output, &rows[..]) {
         (Some(output), _) if args.references.len() > 1 || is_folder(output) => {
             folder::export(&exporter, rows, output, ui)
@@ -129,6 +148,19 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         )
         .hint("name a folder for them: -o FOLDER")),
     }
+}
+
+/// Rejects options that a bundle, or that only a bundle has.
+fn check_bundle(args: &ExportArgs) -> CommandResult<()> {
+    let is_partial = args.from.is_some() || args.to.is_some() || args.redact;
+    let is_encrypted = args.passphrase || !args.recipient.is_empty();
+    let words = match args.format {
+        Format::Bundle if is_partial => "a bundle has whole logs, byte for byte",
+        Format::Bundle => return Ok(()),
+        _ if is_encrypted => "--recipient and --passphrase are for --format bundle",
+        _ => return Ok(()),
+    };
+    Err(CommandError::new(ErrorKind::Usage, words))
 }
 
 fn is_folder(path: &Path) -> bool {
@@ -203,10 +235,7 @@ impl Exporter<'_> {
 
     /// Reads the part of a session that is exported, and says what is damaged in it.
     fn load(&self, row: &Row, ui: &mut Ui) -> CommandResult<(Row, Log)> {
-        let workspace = self.workspace;
-        let mut row = row.clone();
-        let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;
-        workspace.with_unfinished(&row, &mut log)?;
+        let (mut row, mut log) = self.read(row, ui)?;
         let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
         self.selection.apply(&mut log);
         for line in show::damage(&log.damage) {
@@ -235,6 +264,22 @@ impl Exporter<'_> {
                 false => format!("redacted: {}", kinds.join(", ")),
             });
         }
+        Ok((row, log))
+    }
+
+    /// Reads a session. The log itself is copied as it is stored, so that a sealed one needs no key.
+    fn read(&self, row: &Row, ui: &mut Ui) -> CommandResult<(Row, Log)> {
+        let workspace = self.workspace;
+        if self.args.format == Format::Jsonl && row.meta.seal.is_some() {
+            let mut log = workspace.wait(workspace.sessions.load_stored(row.meta.id))?;
+            if workspace.with_unfinished(row, &mut log).is_err() {
+                ui.note("an unfinished answer is left out: it needs the key of the session");
+            }
+            return Ok((row.clone(), log));
+        }
+        let row = workspace.unlocked(row.clone())?;
+        let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;
+        workspace.with_unfinished(&row, &mut log)?;
         Ok((row, log))
     }
 

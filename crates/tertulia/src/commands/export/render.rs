@@ -41,7 +41,7 @@ pub fn render(format: Format, row: &Row, log: &Log, cwd: &Path) -> CommandResult
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
             plain(format!("{}\n", text.unwrap_or_default()))
         }
-        Format::Jsonl => plain(Form::Log.content(meta, log)?),
+        Format::Jsonl | Format::Bundle => plain(Form::Log.content(meta, log)?),
         Format::Snapshot => snapshot(meta, log)?,
         Format::ClaudeCode | Format::Codex => program(format, meta, log, cwd)?,
         Format::Atif => {

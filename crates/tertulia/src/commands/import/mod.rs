@@ -1,3 +1,4 @@
+mod bundle;
 mod conversations;
 mod discover;
 mod kind;
@@ -221,6 +222,10 @@ fn look(
     source: &Source,
     args: &ImportArgs,
 ) -> CommandResult<Found> {
+    if args.from.is_none() && source.is_bundle() {
+        let outcomes = bundle::take_in(programs.workspace, source, args);
+        return Ok(Found::Sessions(outcomes));
+    }
     if let Some(importer) = source.importer(args.from)? {
         return Ok(Found::Sessions(programs.take_in(importer, source)));
     }

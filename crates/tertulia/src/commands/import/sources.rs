@@ -15,6 +15,7 @@ use tertulia_formats::importer::{IMPORTERS, Importer, Input, ReadError};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_formats::{claude_master, openagent_terminal};
 
+use super::bundle;
 use super::kind::SourceKind;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
@@ -56,6 +57,16 @@ impl Source {
             path: &self.path,
             content: self.content.as_deref(),
         }
+    }
+
+    /// Returns true if the file is an encrypted bundle.
+    pub fn is_bundle(&self) -> bool {
+        let is_file = self.content.is_some() || self.path.is_file();
+        is_file
+            && self
+                .input()
+                .beginning()
+                .is_ok_and(|beginning| bundle::is_one(&beginning))
     }
 
     /// Returns the importer of the program that `said` names, or that wrote the file.

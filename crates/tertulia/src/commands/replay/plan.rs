@@ -111,6 +111,7 @@ impl Plan {
             title: Some(self.title()),
             id: None,
             fork: false,
+            sealed: self.original.meta.seal.is_some(),
         };
         let existing = Existing::default();
         let mut setup = participants::prepare(&spec, existing, &options, workspace, ui)?.setup;

@@ -57,7 +57,7 @@ pub fn run(workspace: &Workspace, filter: &Filter, ui: &mut Ui) -> CommandResult
 }
 
 fn store(workspace: &Workspace) -> &dyn tertulia_store::Store {
-    workspace.sessions.store()
+    workspace.sessions.stored()
 }
 
 /// Brings a ledger up to date with the newest sessions. Returns whether there was enough time.

@@ -204,7 +204,7 @@ fn filter(args: &StatsArgs, workspace: &Workspace) -> CommandResult<Filter> {
 
 /// Opens the ledger and brings it up to date; in memory if its file cannot be used.
 fn caught_up(workspace: &Workspace, ui: &mut Ui) -> CommandResult<Ledger> {
-    let store = workspace.sessions.store();
+    let store = workspace.sessions.stored();
     let progress = ui.progress();
     let on_disk =
         Ledger::of(store, PATIENCE).and_then(|ledger| follow(workspace, ledger, &progress));
@@ -229,14 +229,14 @@ fn follow(
     mut ledger: Ledger,
     progress: &Progress,
 ) -> StoreResult<(Ledger, CaughtUp)> {
-    let store = workspace.sessions.store();
+    let store = workspace.sessions.stored();
     let done = workspace.wait(ledger.catch_up(store, Extent::All, progress))?;
     Ok((ledger, done))
 }
 
 /// Brings the ledger up to date from nothing, for `store rebuild`.
 pub fn rebuild_ledger(workspace: &Workspace, progress: &Progress) -> StoreResult<()> {
-    let mut ledger = Ledger::of(workspace.sessions.store(), PATIENCE)?;
+    let mut ledger = Ledger::of(workspace.sessions.stored(), PATIENCE)?;
     ledger.clear()?;
     follow(workspace, ledger, progress).map(drop)
 }
@@ -286,7 +286,7 @@ fn span(since: Option<Timestamp>, until: Option<Timestamp>) -> String {
 /// place only.
 fn add_titles(report: &mut Report, workspace: &Workspace, ui: &Ui) -> CommandResult<()> {
     let title = |id| {
-        let rows = workspace.wait(workspace.sessions.store().find(&Lookup::Id(id), 1));
+        let rows = workspace.wait(workspace.sessions.stored().find(&Lookup::Id(id), 1));
         rows.map(|rows| rows.into_iter().next().and_then(|row| row.meta.title))
     };
     for session in &mut report.longest {

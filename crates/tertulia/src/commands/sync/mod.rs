@@ -166,7 +166,7 @@ impl Connection {
     /// Runs `work` with the partner.
     fn with<T>(&self, work: impl FnOnce(&dyn Partner) -> T) -> T {
         match self {
-            Connection::Store(sessions) => work(&Branches::of(sessions.store())),
+            Connection::Store(sessions) => work(&Branches::of(sessions.stored())),
             Connection::Remote(remote) => work(remote),
         }
     }
@@ -211,7 +211,7 @@ fn exchange(
     ui: &Ui,
 ) -> CommandResult<Exchange> {
     let (pulls, pushes) = (direction != Direction::Push, direction != Direction::Pull);
-    let here = Branches::of(workspace.sessions.store());
+    let here = Branches::of(workspace.sessions.stored());
     let progress = ui.progress();
     let move_all = async |there: &dyn Partner| -> StoreResult<Exchange> {
         let (mut ours, mut theirs) =

@@ -52,7 +52,7 @@ pub fn run(args: &SyncServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
     thread.spawn(move || listen(&asked)).map_err(|error| {
         CommandError::new(ErrorKind::Failed, "requests cannot be read").because(error)
     })?;
-    let branches = Branches::of(workspace.sessions.store());
+    let branches = Branches::of(workspace.sessions.stored());
     let mut watcher = None;
     // Without a reader, no answer arrives: the near end waits for one until this end leaves.
     while ui.has_reader()

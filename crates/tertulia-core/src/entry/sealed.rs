@@ -1,0 +1,120 @@
+//! Sealed entries as they are stored: the words are ciphertext, counts and times are visible. The
+//! module `seal` encrypts and decrypts them.
+
+use serde::{Deserialize, Serialize};
+
+use super::body::Body;
+use super::message::{Message, Role, SpeakerKind, Usage};
+use crate::id::{EntryId, SessionId};
+
+/// Seal of a session, in its opening entry: the wrapped key, and the words of that entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// Version of the encryption.
+    pub v: u32,
+    /// Session in which the key was made. Its forks share its entries, and so its key.
+    pub origin: SessionId,
+    /// The key of the entries, encrypted for recipients or a passphrase: an age file in base64.
+    pub key: String,
+    /// Ciphertext of the opening entry's words, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+}
+
+/// A sealed entry: what lists and counts need, and ciphertext.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// Type of the entry.
+    pub of: String,
+    /// Role of a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Tokens used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Whether an answer is due after this entry; `None` if the entry does not change that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<bool>,
+    /// Id of the command that changed a title or tags, so that it can be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<EntryId>,
+    /// Ciphertext of the entry's own fields, in base64.
+    pub data: String,
+}
+
+impl Sealed {
+    /// Returns the visible part of an entry, without ciphertext.
+    pub(crate) fn visible(body: &Body) -> Sealed {
+        let (role, usage, due, operation) = match body {
+            Body::Message(message) => (Some(message.role), message.usage, due(message), None),
+            Body::Compacted(compacted) => (None, compacted.usage, None, None),
+            Body::Failed(_) => (None, None, Some(false), None),
+            Body::Renamed(renamed) => (None, None, None, Some(renamed.operation)),
+            Body::Tagged(tagged) => (None, None, None, Some(tagged.operation)),
+            _ => (None, None, None, None),
+        };
+        Sealed {
+            of: body.kind().to_owned(),
+            role,
+            usage,
+            due,
+            operation,
+            data: String::new(),
+        }
+    }
+
+    /// Returns true if the entry is housekeeping such as a title, as [`Body::is_tidying`] says.
+    pub(super) fn is_tidying(&self) -> bool {
+        matches!(self.of.as_str(), "renamed" | "tagged" | "imported")
+    }
+}
+
+/// Returns whether an answer is due after a message.
+fn due(message: &Message) -> Option<bool> {
+    match message.speaker.kind {
+        SpeakerKind::Human => {
+            let mut addressees = message.addressees.iter();
+            Some(message.addressees.is_empty() || addressees.any(|one| one.member.is_some()))
+        }
+        SpeakerKind::Ai => Some(!message.tool_calls.is_empty()),
+        SpeakerKind::System | SpeakerKind::Tool => None,
+    }
+}
+
+impl Body {
+    /// Returns true if the body is stored as it is in a sealed session too: it has no words, and
+    /// stores write or need it without the key.
+    pub fn is_wordless(&self) -> bool {
+        match self {
+            Body::Trashed(_)
+            | Body::Restored(_)
+            | Body::Undone(_)
+            | Body::Lost(_)
+            | Body::Repaired(_)
+            | Body::Merged(_)
+            | Body::Sealed(_) => true,
+            Body::Created(_) => self.has_sealed_words(),
+            // A fork without a title of its own has no words, so that it can be made without the key.
+            Body::Forked(forked) => {
+                let has_words = forked.title.is_some() || forked.cwd.is_some();
+                self.has_sealed_words() || !(has_words || forked.project.is_some())
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the body has ciphertext.
+    pub(super) fn has_sealed_words(&self) -> bool {
+        let in_opening = self.seal().is_some_and(|seal| seal.data.is_some());
+        in_opening || matches!(self, Body::Sealed(_))
+    }
+
+    /// Returns the seal, if the body opens a sealed session.
+    pub fn seal(&self) -> Option<&Seal> {
+        match self {
+            Body::Created(created) => created.seal.as_deref(),
+            Body::Forked(forked) => forked.seal.as_deref(),
+            _ => None,
+        }
+    }
+}

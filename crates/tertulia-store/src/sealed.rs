@@ -1,0 +1,383 @@
+//! Sealed sessions: [`SealedStore`] stands between [`Sessions`](crate::Sessions) and a backend, and
+//! keeps words of sealed sessions from reaching it. Entries are passed on as ciphertext, drafts are
+//! encrypted, lists get their titles and searches their hits from decrypted logs in memory.
+
+mod keys;
+mod openings;
+mod search;
+mod swap;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use keys::Keys;
+pub use keys::{KeyError, KeySource, Unlocking};
+use openings::Openings;
+
+use super::{
+    CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
+    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
+};
+use tertulia_core::entry::{Entry, Hash, Head, Seal, Speaker, SpeakerKind};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, ProjectIds, Row, SearchQuery};
+use tertulia_core::seal::{SessionKey, hidden_project};
+use tertulia_core::session::{Damage, Line, Log, SessionMeta};
+use tertulia_core::sizes::LogSize;
+
+/// Maximum number of decrypted rows that are kept for the next list.
+const KEPT_ROWS: usize = 1000;
+
+/// A store whose sealed sessions can be read where their keys are known.
+#[derive(Clone, Debug)]
+pub(super) struct SealedStore {
+    stored: Arc<dyn Store>,
+    keys: Keys,
+    /// Metadata of decrypted logs, with the end of the log that it describes.
+    rows: Arc<Mutex<HashMap<SessionId, (Hash, SessionMeta)>>>,
+    /// Openings in logs. They stand at the beginning of a session's own entries, so they stay.
+    openings: Arc<Mutex<HashMap<SessionId, Arc<Openings>>>>,
+}
+
+impl SealedStore {
+    pub(super) fn new(stored: Arc<dyn Store>) -> SealedStore {
+        SealedStore {
+            stored,
+            keys: Keys::default(),
+            rows: Arc::default(),
+            openings: Arc::default(),
+        }
+    }
+
+    /// Returns the same store with a source of keys.
+    pub(super) fn with_source(self, source: Arc<dyn KeySource>) -> SealedStore {
+        SealedStore {
+            keys: Keys::from(source),
+            ..self
+        }
+    }
+
+    /// Returns the wrapped store.
+    pub(super) fn stored(&self) -> &dyn Store {
+        self.stored.as_ref()
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Returns the seal of a session; `None` if it is not sealed or not in the store.
+    async fn seal_of(&self, id: SessionId) -> StoreResult<Option<Seal>> {
+        if let Some(known) = self.keys.seal_of(id) {
+            return Ok(known);
+        }
+        let row = self.stored.find(&Lookup::Id(id), 1).await?.pop();
+        let Some(row) = row else { return Ok(None) };
+        self.keys.note(&row.meta);
+        Ok(row.meta.seal.map(|seal| *seal))
+    }
+
+    /// Returns the key of a session; `None` if it is not sealed.
+    pub(super) async fn key_of(
+        &self,
+        id: SessionId,
+        unlocking: Unlocking,
+    ) -> StoreResult<Option<Arc<SessionKey>>> {
+        match self.seal_of(id).await? {
+            Some(seal) => self.keys.unlock(id, &seal, unlocking).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Decrypts the entries that were read of a log. An entry that cannot be decrypted with the
+    /// session's key counts as damaged.
+    pub(super) async fn open(&self, id: SessionId, log: Log) -> StoreResult<Log> {
+        self.open_with(id, log, Unlocking::Ask).await
+    }
+
+    async fn open_with(
+        &self,
+        id: SessionId,
+        mut log: Log,
+        unlocking: Unlocking,
+    ) -> StoreResult<Log> {
+        if !log.entries.iter().any(Entry::is_sealed) {
+            return Ok(log);
+        }
+        let Some(key) = self.key_of(id, unlocking).await? else {
+            return Ok(log);
+        };
+        let openings = self.openings_of(id).await?;
+        let sealed = std::mem::take(&mut log.entries);
+        for entry in sealed {
+            let seq = entry.seq;
+            match key.open(&openings.numbering_at(seq), entry) {
+                Ok(entry) => log.entries.push(entry),
+                Err(error) => log.damage.push(Damage {
+                    session: id,
+                    seq,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        log.damage.sort_by_key(|damage| damage.seq);
+        Ok(log)
+    }
+
+    /// Replaces the metadata of sealed sessions by that of their decrypted logs, where the keys are
+    /// known or can be had as `unlocking` says.
+    pub(super) async fn with_words(
+        &self,
+        meta: SessionMeta,
+        unlocking: Unlocking,
+    ) -> StoreResult<SessionMeta> {
+        let Some(seal) = meta.seal.as_deref() else {
+            return Ok(meta);
+        };
+        match self.keys.unlock(meta.id, seal, unlocking).await {
+            Ok(_) => {}
+            Err(StoreError::Sealed { .. }) if unlocking == Unlocking::Quietly => return Ok(meta),
+            Err(error) => return Err(error),
+        }
+        if let Some(known) = self.known_row(&meta) {
+            return Ok(known);
+        }
+        let lines = self.stored.read(meta.id, Seq::START, usize::MAX).await?;
+        let log = Log::read(meta.id, Some(Head::START), Seq::START, &lines);
+        let log = self.open_with(meta.id, log, unlocking).await?;
+        let opened = SessionMeta {
+            // What is counted in the store is right even if entries are damaged.
+            head: meta.head,
+            bytes: meta.bytes,
+            messages: meta.messages,
+            ..SessionMeta::of(meta.id, &log.entries)
+        };
+        if let Ok(mut rows) = self.rows.lock() {
+            if rows.len() >= KEPT_ROWS {
+                rows.clear();
+            }
+            rows.insert(meta.id, (meta.head.hash, opened.clone()));
+        }
+        Ok(opened)
+    }
+
+    fn known_row(&self, meta: &SessionMeta) -> Option<SessionMeta> {
+        let rows = self.rows.lock().ok()?;
+        let (hash, known) = rows.get(&meta.id)?;
+        (*hash == meta.head.hash).then(|| known.clone())
+    }
+
+    async fn rows_with_words(&self, rows: &mut [Row]) -> StoreResult<()> {
+        for row in rows.iter_mut().filter(|row| row.meta.seal.is_some()) {
+            row.meta = self
+                .with_words(row.meta.clone(), Unlocking::Quietly)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Returns entries as they are stored, and fails if they would put words into a sealed session.
+    /// `continues` is the session that they continue, if any.
+    async fn guarded(
+        &self,
+        id: SessionId,
+        continues: Option<SessionId>,
+        entries: &[Entry],
+    ) -> StoreResult<Vec<Entry>> {
+        let mut stored = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let entry = entry
+                .stored()
+                .map_err(|error| StoreError::failed("cannot write an entry", error))?;
+            stored.push(entry.into_owned());
+        }
+        if stored.iter().all(|entry| entry.body.is_wordless()) {
+            return Ok(stored);
+        }
+        let opens_sealed = stored.iter().any(|entry| entry.body.seal().is_some());
+        let continues_sealed = match continues {
+            Some(base) => self.seal_of(base).await?.is_some(),
+            None => false,
+        };
+        if opens_sealed || continues_sealed {
+            return Err(StoreError::Sealed {
+                id,
+                reason:
+                    "words cannot be added to it in plain; `tertulia unseal` stores it in plain"
+                        .to_owned(),
+            });
+        }
+        Ok(stored)
+    }
+}
+
+/// Returns the filter with what sealed sessions show of the project's ids.
+fn with_hidden_project(filter: &Filter) -> Filter {
+    let widened = |ids: &ProjectIds| {
+        let hidden = ids.iter().map(hidden_project);
+        ids.iter().map(str::to_owned).chain(hidden).collect()
+    };
+    Filter {
+        project: filter.project.as_ref().map(widened),
+        ..filter.clone()
+    }
+}
+
+/// What is authenticated with a draft beside its words.
+fn shown_of(draft: &Draft) -> Vec<u8> {
+    format!("draft {} {} {}", draft.after.seq, draft.id, draft.at).into_bytes()
+}
+
+/// Encrypts the words of a draft.
+fn seal_draft(key: &SessionKey, draft: &Draft) -> StoreResult<Draft> {
+    const WHAT: &str = "cannot write a draft";
+    let words = serde_json::to_vec(draft).map_err(|error| StoreError::failed(WHAT, error))?;
+    let content = key
+        .encrypt(&shown_of(draft), &words)
+        .map_err(|error| StoreError::failed(WHAT, error))?;
+    Ok(Draft {
+        speaker: Speaker {
+            id: String::new(),
+            name: String::new(),
+            display_name: String::new(),
+            kind: SpeakerKind::Ai,
+        },
+        model: None,
+        thread: None,
+        content,
+        sealed: true,
+        ..draft.clone()
+    })
+}
+
+fn open_draft(key: &SessionKey, draft: &Draft) -> Option<Draft> {
+    let words = key.decrypt(&shown_of(draft), &draft.content).ok()?;
+    serde_json::from_slice(&words).ok()
+}
+
+#[async_trait]
+impl Store for SealedStore {
+    async fn create(&self, new: &NewSession) -> StoreResult<Head> {
+        let base = new.base.as_ref().map(|origin| origin.id);
+        let stored = NewSession {
+            id: new.id,
+            base: new.base.clone(),
+            entries: self.guarded(new.id, base, &new.entries).await?,
+        };
+        self.stored.create(&stored).await
+    }
+
+    async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        let entries = self.guarded(id, Some(id), entries).await?;
+        self.stored.append(id, after, &entries).await
+    }
+
+    async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        self.stored.read(id, after, limit).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        let mut listing = self.stored.list(&with_hidden_project(filter), page).await?;
+        self.rows_with_words(&mut listing.rows).await?;
+        Ok(listing)
+    }
+
+    async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        let mut rows = self.stored.find(lookup, limit).await?;
+        if let (Lookup::Id(_), Some(row)) = (lookup, rows.first()) {
+            self.keys.note(&row.meta);
+        }
+        self.rows_with_words(&mut rows).await?;
+        Ok(rows)
+    }
+
+    async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.search_all(query, progress).await
+    }
+
+    async fn index(&self, progress: &Progress) -> StoreResult<u64> {
+        self.stored.index(progress).await
+    }
+
+    async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        let key = match draft.sealed {
+            true => None,
+            false => self.key_of(id, Unlocking::Quietly).await?,
+        };
+        match key {
+            Some(key) => {
+                let sealed = seal_draft(&key, draft)?;
+                self.stored.keep_draft(id, &sealed).await
+            }
+            None => self.stored.keep_draft(id, draft).await,
+        }
+    }
+
+    async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
+        let Some(draft) = self.stored.draft(id).await? else {
+            return Ok(None);
+        };
+        if !draft.sealed {
+            return Ok(Some(draft));
+        }
+        let key = self.key_of(id, Unlocking::Ask).await?;
+        let opened = key.and_then(|key| open_draft(&key, &draft));
+        let place = || format!("the unfinished answer of session {id}");
+        let altered = || StoreError::damaged(place(), "its sealed words were altered");
+        opened.map(Some).ok_or_else(altered)
+    }
+
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
+        self.stored.claim(id).await
+    }
+
+    async fn holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>> {
+        self.stored.holder(id).await
+    }
+
+    async fn take_over(&self, id: SessionId) -> StoreResult<SessionLock> {
+        self.stored.take_over(id).await
+    }
+
+    async fn purge(&self, id: SessionId) -> StoreResult<()> {
+        self.stored.purge(id).await
+    }
+
+    async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        self.stored.replace(id, after, entries).await
+    }
+
+    fn patience(&self) -> &Patience {
+        self.stored.patience()
+    }
+
+    fn derived_file(&self, name: &str) -> Option<PathBuf> {
+        self.stored.derived_file(name)
+    }
+}
+
+#[async_trait]
+impl Maintenance for SealedStore {
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        self.stored.check(mode, progress).await
+    }
+
+    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.stored.rebuild(progress).await
+    }
+
+    async fn info(&self) -> StoreResult<Info> {
+        self.stored.info().await
+    }
+
+    async fn sizes(&self) -> StoreResult<Vec<LogSize>> {
+        self.stored.sizes().await
+    }
+
+    async fn compress(&self, ids: &[SessionId], progress: &Progress) -> StoreResult<Compressed> {
+        self.stored.compress(ids, progress).await
+    }
+}

@@ -1,0 +1,147 @@
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tertulia_core::query::Row;
+use tertulia_formats::json;
+
+use super::chat::{self, ChatArgs};
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::{self, Workspace};
+use crate::seal;
+use crate::talk::args::TalkArgs;
+use crate::ui::{Ui, fit};
+
+/// Encrypt a session, so that only those who have its key can read it
+///
+/// The session keeps its id. Its words, title and tags are encrypted; counts, times and sizes stay visible. The
+/// key is for the recipients and the identity of [seal] in your settings, or else for a passphrase. Lists, `doctor`,
+/// forks and copies work without it. A lost key cannot be replaced.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia seal 5f3a9c1e                              asks first on a terminal\n  \
+    tertulia seal --new                                 a new chat that is sealed; also `chat --sealed`\n  \
+    tertulia seal --new -p \"what is a tertulia?\"         one turn of it\n  \
+    tertulia seal --new-identity ~/.config/age/key.txt  a key file of your own")]
+pub struct SealArgs {
+    /// The session; with --new, the prompt to send first
+    #[arg(value_name = "REF", required_unless_present_any = ["new", "new_identity"])]
+    reference: Vec<String>,
+    /// Start a new chat that is sealed
+    #[arg(long, conflicts_with = "new_identity")]
+    new: bool,
+    /// With --new: run one turn, print the answer and exit
+    #[arg(short, long, requires = "new")]
+    print: bool,
+    /// Write a new key to this file, and print its recipient
+    #[arg(long, value_name = "FILE", conflicts_with = "reference")]
+    new_identity: Option<PathBuf>,
+    /// Don't ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Store a sealed session in plain again
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia unseal 5f3a9c1e     asks for the key, and whether you mean it\n  \
+    tertulia unseal -y @")]
+pub struct UnsealArgs {
+    /// The session
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Don't ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    if let Some(file) = &args.new_identity {
+        return new_identity(file, global, ui);
+    }
+    if args.new {
+        let mut chat = ChatArgs::default();
+        chat.prompt = args.reference;
+        chat.named = true;
+        chat.talk = TalkArgs {
+            sealed: true,
+            print: args.print,
+            ..TalkArgs::default()
+        };
+        return chat::run(chat, global, ui);
+    }
+    let workspace = open::workspace(global, ui)?;
+    let row = workspace.find(&args.reference.join(" "))?;
+    if !confirmed(args.yes, &row, "Seal", ui)? {
+        return Ok(ExitCode::from(1));
+    }
+    let meta = workspace.wait(workspace.sessions.seal(row.meta.id))?;
+    tell(&workspace, Row { meta, ..row }, "sealed", ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `unseal`.
+pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::workspace(global, ui)?;
+    let row = workspace.find(&args.reference)?;
+    if !confirmed(args.yes, &row, "Unseal", ui)? {
+        return Ok(ExitCode::from(1));
+    }
+    let meta = workspace.wait(workspace.sessions.unseal(row.meta.id))?;
+    tell(&workspace, Row { meta, ..row }, "no longer sealed", ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn confirmed(yes: bool, row: &Row, what: &str, ui: &mut Ui) -> CommandResult<bool> {
+    if yes {
+        return Ok(true);
+    }
+    if !ui.is_interactive() {
+        let words = "not interactive: cannot ask whether to rewrite the session";
+        return Err(CommandError::new(ErrorKind::Usage, words).hint("add -y"));
+    }
+    let title = fit(row.meta.title_or_untitled(), 40);
+    let sure = ui.confirm(&format!("{what} {} \"{title}\"?", row.meta.id.short()));
+    if !sure {
+        ui.note("Nothing was changed.");
+    }
+    Ok(sure)
+}
+
+fn tell(workspace: &Workspace, row: Row, state: &str, ui: &mut Ui) {
+    if ui.json {
+        return ui.document(&Value::Object(json::session(&row)));
+    }
+    ui.note(&format!("Session {} is {state}.", row.meta.id.short()));
+    if row.meta.seal.is_none() {
+        return;
+    }
+    if let Some(parent) = &row.meta.parent {
+        ui.note(&format!(
+            "The session that it was made from, {}, is stored as before.",
+            parent.id.short()
+        ));
+    }
+    if !row.meta.natives.is_empty() || workspace.settings.seal.recipients.is_empty() {
+        ui.note("Backups, exports and the agents' own sessions are not changed.");
+    }
+}
+
+fn new_identity(file: &PathBuf, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let settings = open::settings(global, ui)?;
+    let path = settings.cwd.join(file);
+    let made = seal::UserKeys::new(&settings).make_identity(&path);
+    let recipient = made.map_err(|error| CommandError::new(ErrorKind::Invalid, error.0))?;
+    if ui.json {
+        ui.document(&json!({ "file": path, "recipient": recipient }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui.line(&recipient);
+    ui.note(&format!(
+        "Add `identity = \"{}\"` to [seal] of your settings, and keep a copy of the file elsewhere.",
+        path.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}

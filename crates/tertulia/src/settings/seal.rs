@@ -1,0 +1,79 @@
+//! `[seal]`: whether new sessions are sealed, and whose keys open them.
+
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use super::values::Reader;
+use crate::env;
+
+/// Keys of `[seal]`.
+pub const KEYS: &[&str] = &[
+    "default",
+    "recipients",
+    "identity",
+    "passphrase_command",
+    "work_factor",
+];
+
+/// Default cost of guessing a passphrase: the logarithm of scrypt's rounds. About a second.
+const WORK_FACTOR: u8 = 18;
+
+/// How sessions are sealed and unlocked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealSettings {
+    /// Whether new sessions are sealed.
+    pub default: bool,
+    /// Public keys that can open new sealed sessions, besides the user's own.
+    pub recipients: Vec<String>,
+    /// File with the user's own keys.
+    pub identity: Option<PathBuf>,
+    /// Command that prints the passphrase.
+    pub passphrase_command: Option<String>,
+    /// Cost of guessing a passphrase.
+    pub work_factor: u8,
+}
+
+impl Default for SealSettings {
+    fn default() -> SealSettings {
+        SealSettings {
+            default: false,
+            recipients: Vec::new(),
+            identity: None,
+            passphrase_command: None,
+            work_factor: WORK_FACTOR,
+        }
+    }
+}
+
+/// Reads the table. Relative paths begin in `base`.
+pub fn read(reader: &Reader<'_>, table: &Table, base: &Path) -> SealSettings {
+    let recipients = reader.texts(table, "recipients").unwrap_or_default();
+    for recipient in &recipients {
+        if recipient.parse::<age::x25519::Recipient>().is_err() {
+            reader.expected("recipients", "a list of age recipients such as \"age1…\"");
+        }
+    }
+    let work_factor = reader.number(table, "work_factor");
+    let in_range = |factor: u64| u8::try_from(factor).ok().filter(|n| (1..=22).contains(n));
+    if work_factor.is_some_and(|factor| in_range(factor).is_none()) {
+        reader.expected("work_factor", "a number from 1 to 22");
+    }
+    SealSettings {
+        default: reader.flag(table, "default").unwrap_or(false),
+        recipients,
+        identity: reader
+            .text(table, "identity")
+            .map(|path| placed(&path, base)),
+        passphrase_command: reader.text(table, "passphrase_command"),
+        work_factor: work_factor.and_then(in_range).unwrap_or(WORK_FACTOR),
+    }
+}
+
+/// Resolves `~/` and relative paths.
+fn placed(path: &str, base: &Path) -> PathBuf {
+    match path.strip_prefix("~/").zip(env::path("HOME")) {
+        Some((rest, home)) => home.join(rest),
+        None => base.join(path),
+    }
+}
