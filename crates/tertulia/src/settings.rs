@@ -335,7 +335,8 @@ impl Settings {
         }
         if let Some(seal) = reader.table(table, "seal") {
             self.warn_unknown(file, "seal.", seal, seal::KEYS);
-            self.seal = seal::read(&reader.within("seal"), seal, base);
+            let read = seal::read(&reader.within("seal"), seal, base);
+            self.seal.extend(read);
         }
         let own = reader.table(table, "prices");
         let own = own.map(|own| self.read_prices(file, &reader.within("prices"), own));

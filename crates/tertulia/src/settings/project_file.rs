@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{AgentSettings, Faults, Settings, StoreUrl, TOP_KEYS, Untrusted, agent, parsed};
+use super::{AgentSettings, Faults, Settings, StoreUrl, TOP_KEYS, Untrusted, agent, parsed, seal};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::trust::Decisions;
 use crate::{agents, env, project};
@@ -209,9 +209,8 @@ pub fn forbid(table: &mut Table) -> Vec<String> {
         // Retention would apply to the sessions of all projects.
         taken.push("[retention]".to_owned());
     }
-    if table.remove("seal").is_some() {
-        // A project could have sessions sealed for its own recipients, or run a command.
-        taken.push("[seal]".to_owned());
+    if let Some(Value::Table(seal)) = table.get_mut("seal") {
+        taken.extend(seal::forbid(seal));
     }
     if table
         .get("redact")
@@ -237,8 +236,13 @@ pub fn sift(
     kind_of: impl Fn(&str) -> Option<String>,
 ) -> Vec<UntrustedSetting> {
     let mut claims = Vec::new();
+    if let Some(Value::Table(seal)) = table.get_mut("seal")
+        && let Some(value) = seal.remove("recipients")
+    {
+        claims.push(claim("seal.recipients".to_owned(), &value));
+    }
     for key in known_keys {
-        if !["agent", "agents"].contains(key)
+        if !["agent", "agents", "seal"].contains(key)
             && let Some(value) = table.remove(*key)
         {
             claims.push(claim((*key).to_owned(), &value));

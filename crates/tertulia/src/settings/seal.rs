@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toml::Table;
+use toml::{Table, Value};
 
 use super::values::Reader;
 use crate::env;
@@ -44,6 +44,35 @@ impl Default for SealSettings {
             work_factor: WORK_FACTOR,
         }
     }
+}
+
+impl SealSettings {
+    /// Adds what a project's file says to the user's own settings, or these to the defaults.
+    pub fn extend(&mut self, more: SealSettings) {
+        self.default |= more.default;
+        self.recipients.extend(more.recipients);
+        self.identity = more.identity.or(self.identity.take());
+        self.passphrase_command = more.passphrase_command.or(self.passphrase_command.take());
+        if more.work_factor != WORK_FACTOR {
+            self.work_factor = more.work_factor;
+        }
+    }
+}
+
+/// Removes what a project's file may not say, and returns a description of each. A project may have its
+/// sessions sealed and, if it is trusted, name recipients; it chooses no key and runs no command.
+pub fn forbid(table: &mut Table) -> Vec<String> {
+    let mut taken = Vec::new();
+    for key in ["identity", "passphrase_command", "work_factor"] {
+        if table.remove(key).is_some() {
+            taken.push(format!("seal.{key}"));
+        }
+    }
+    if table.get("default").and_then(Value::as_bool) == Some(false) {
+        table.remove("default");
+        taken.push("seal.default = false".to_owned());
+    }
+    taken
 }
 
 /// Reads the table. Relative paths begin in `base`.

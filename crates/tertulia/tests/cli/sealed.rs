@@ -174,6 +174,52 @@ fn a_session_with_forks_stays_as_it_is() {
 }
 
 #[test]
+fn a_project_has_its_sessions_sealed_for_recipients_that_the_user_trusts() {
+    let (home, other) = (Home::new(), Home::new());
+    with_key(&home);
+    let recipient = with_key(&other);
+    let file = home.folder("project/.tertulia").join("config.toml");
+    let wanted = format!(
+        "[seal]\ndefault = true\nrecipients = [{recipient:?}]\npassphrase_command = \"touch taken\"\n"
+    );
+    fs::write(&file, wanted).unwrap();
+    let sealed = |home: &Home| {
+        let first = lines(home, "@").lines().next().unwrap().to_owned();
+        let first: Value = serde_json::from_str(&first).unwrap();
+        first["seal"]["key"].as_str().unwrap().len()
+    };
+    let run = home.run(&["chat", "-p", "between us"]);
+    run.ok()
+        .notes("seal.passphrase_command counts only in your own settings")
+        .notes("'seal.recipients'");
+    let for_one = sealed(&home);
+    home.run(&["trust"]).ok();
+    home.run(&["chat", "-p", "between all of us"]).ok();
+    assert!(sealed(&home) > for_one, "not for the recipient");
+    assert!(!home.project().join("taken").exists());
+    // The recipient reads the second one, and the first one only the user.
+    let ids: Vec<String> = home.all().iter().map(|row| row["id"].to_string()).collect();
+    assert_eq!(ids.len(), 2);
+    home.run(&[
+        "push",
+        &format!("files:{}", other.path().join("store").display()),
+    ])
+    .ok();
+    let other_store = format!("files:{}", other.path().join("store").display());
+    let show = |back: &str| other.run(&["show", back, "--store", &other_store]);
+    show("@").ok().says("between all of us");
+    show("@~1").code(5);
+    // A project cannot have the sessions of a user stored in plain.
+    let own = home.path().join("keys/id.txt");
+    home.settings(&format!("[seal]\ndefault = true\nidentity = {own:?}\n"));
+    fs::write(&file, "[seal]\ndefault = false\n").unwrap();
+    let run = home.run(&["chat", "-p", "still sealed"]);
+    run.ok()
+        .notes("seal.default = false counts only in your own settings");
+    assert!(sealed(&home) > 0);
+}
+
+#[test]
 fn a_passphrase_seals_and_a_wrong_one_changes_nothing() {
     let home = Home::new();
     let seal = |passphrase: &str| {
