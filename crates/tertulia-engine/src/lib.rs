@@ -31,6 +31,7 @@
 //! | [`answer`] | one answer of one agent, with its tool calls |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`single_answer`], [`merge_summary`] | one answer outside of a conversation; the summary of a merge |
+//! | [`following`] | a session that another program writes to, read along |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
 //! | [`slash`], [`text`] | slash commands, and text for users, that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
@@ -41,6 +42,7 @@ pub mod context;
 pub mod conversation;
 pub mod error;
 pub mod event;
+pub mod following;
 pub mod frontend;
 pub mod live;
 pub mod log_writer;

@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod confirm;
 pub mod failure;
+pub mod held;
 pub mod quiet;
 pub mod restore;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use tertulia_agents::approval::{PermissionChange, Verdict};
 
 use super::event_queue::EventQueue;
+use super::follower::Follower;
 use super::live::{LiveCommand, LiveEvent, Ticket};
 use super::local::LocalSession;
 use super::remote::Remote;
@@ -14,6 +15,8 @@ pub enum Driver {
     Local(LocalSession),
     /// On a server: the session continues without the TUI.
     Remote(Remote),
+    /// In another program, which writes to the same store: it is only read here.
+    Follower(Follower),
 }
 
 impl Driver {
@@ -22,6 +25,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.events(),
             Driver::Remote(remote) => remote.events(),
+            Driver::Follower(follower) => follower.events(),
         }
     }
 
@@ -30,6 +34,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.command(command),
             Driver::Remote(remote) => remote.command(command),
+            Driver::Follower(follower) => follower.command(&command),
         }
     }
 
@@ -38,6 +43,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.cancel(),
             Driver::Remote(remote) => remote.cancel(),
+            Driver::Follower(_) => {}
         }
     }
 
@@ -46,6 +52,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.abort(),
             Driver::Remote(remote) => remote.command(LiveCommand::Leave),
+            Driver::Follower(follower) => follower.command(&LiveCommand::Leave),
         }
     }
 
@@ -54,6 +61,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.answer(ticket, verdict),
             Driver::Remote(remote) => remote.answer(ticket, verdict),
+            Driver::Follower(_) => {}
         }
     }
 
@@ -62,6 +70,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.permit(&change),
             Driver::Remote(remote) => remote.permit(change),
+            Driver::Follower(_) => {}
         }
     }
 
@@ -70,6 +79,7 @@ impl Driver {
         match self {
             Driver::Local(session) => session.join().await,
             Driver::Remote(remote) => remote.join(),
+            Driver::Follower(follower) => follower.join().await,
         }
     }
 }

@@ -78,6 +78,8 @@ pub enum Next {
         model: Option<String>,
         /// Team to use instead of the team recorded in the session.
         team: Option<TeamOverride>,
+        /// What to do if another program has the session open.
+        if_open: IfOpen,
     },
     /// Starts a chat session.
     New {
@@ -106,6 +108,19 @@ impl Next {
             draft: None,
             model: None,
             team: None,
+            if_open: IfOpen::Ask,
+        }
+    }
+
+    /// Resumes a session that another program may have open.
+    pub fn resume_if_open(id: SessionId, if_open: IfOpen) -> Next {
+        Next::Resume {
+            id,
+            at: None,
+            draft: None,
+            model: None,
+            team: None,
+            if_open,
         }
     }
 
@@ -117,6 +132,7 @@ impl Next {
             draft: None,
             model: None,
             team: file.map(TeamOverride::new),
+            if_open: IfOpen::Ask,
         }
     }
 
@@ -146,6 +162,20 @@ impl Next {
             Next::Pair => ParticipantSpec::Pair(PairSpec::default()),
         }
     }
+}
+
+/// What to do with a session that another program has open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfOpen {
+    /// Show it, and ask.
+    #[default]
+    Ask,
+    /// Show it, without writing to it.
+    Read,
+    /// Continue in a fork.
+    Fork,
+    /// Continue it; the other program continues in a fork.
+    TakeOver,
 }
 
 /// Team that resumes a session.

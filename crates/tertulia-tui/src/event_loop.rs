@@ -115,7 +115,10 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
         let zone = store_service.zone();
         let today = store_service.now().to_zoned(zone.clone()).date();
         state.transcript.clock(zone, today);
-        state.ahead.extend(source.take_prompt());
+        match source.take_prompt() {
+            Some(prompt) if state.info.follows.is_some() => state.input.set_text(&prompt),
+            prompt => state.ahead.extend(prompt),
+        }
         for (tone, text) in source.take_notices() {
             let what = What::Notice { tone, text };
             state.transcript.push(Item { seq: None, what });

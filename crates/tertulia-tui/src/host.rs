@@ -15,6 +15,7 @@ use tertulia_store::Sessions;
 
 use crate::effect::Next;
 use crate::error::TuiResult;
+use crate::source::Source;
 use crate::theme::Theme;
 
 /// The program, as far as the TUI needs it. A host belongs to the workspace of one session.
@@ -24,7 +25,7 @@ pub trait Host: Send + Sync {
     fn workspace(&self) -> &Workspace;
 
     /// Prepares another session in this process.
-    async fn prepare(&self, next: &Next) -> TuiResult<Prepared>;
+    async fn prepare(&self, next: &Next) -> TuiResult<Source>;
 
     /// Returns the session that a reference names.
     async fn find(&self, reference: &str) -> TuiResult<Row>;
@@ -120,6 +121,22 @@ pub struct Prepared {
     pub earlier: Option<Box<Row>>,
     /// Hint at an earlier session, for a new one.
     pub mention: Option<String>,
+    /// Messages of the preparation.
+    pub notices: Vec<(Tone, String)>,
+}
+
+/// A session that is only read, because another program writes to it.
+pub struct Followed {
+    /// Host of the session.
+    pub host: Arc<dyn Host>,
+    /// The session.
+    pub row: Row,
+    /// The program that has it open, if there is one.
+    pub holder: Option<String>,
+    /// Whether the user is asked what to do.
+    pub asks: bool,
+    /// First message, which waits in the input.
+    pub prompt: Option<String>,
     /// Messages of the preparation.
     pub notices: Vec<(Tone, String)>,
 }

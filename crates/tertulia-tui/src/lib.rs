@@ -40,6 +40,7 @@ pub mod entries;
 pub mod error;
 mod event_loop;
 mod event_queue;
+mod follower;
 mod geometry;
 mod help;
 mod highlight;

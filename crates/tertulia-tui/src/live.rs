@@ -33,6 +33,10 @@ pub enum LiveEvent {
     Permission(Ticket, Box<ToolRequest>),
     /// The last command was refused; a notice has said why.
     Refused,
+    /// Another program has this session open now, or none has any more. It is described by its name.
+    Holder(Option<String>),
+    /// Another program has taken the session over.
+    TakenOver,
     /// A server has closed the idle session; it opens it again with the next message.
     Rested(String),
     /// The session could not be opened, or the connection was lost. Only [`LiveEvent::Gone`] follows.

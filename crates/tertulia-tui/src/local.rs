@@ -2,13 +2,16 @@
 //! data, so that drawing waits neither for an agent nor for a disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
+use tertulia_core::id::SessionId;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
 use tertulia_engine::setup::Setup;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
+use tertulia_store::Sessions;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::event_queue::EventQueue;
 use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::TuiError;
+
+/// Pause between looks whether another program has taken the session over.
+const WATCH: Duration = Duration::from_secs(2);
 
 /// A command, and what cancels it.
 type Given = (LiveCommand, CancellationToken);
@@ -48,12 +54,20 @@ impl LocalSession {
             events: events.clone(),
             question: question.clone(),
             ticket: 0,
+            session: Arc::new(Mutex::new(setup.target.id())),
         };
+        let (sessions, id) = (setup.sessions.clone(), screen.session.clone());
+        let watch = watch(sessions, id, events.clone());
         let stops = controls.clone();
         let task = tokio::spawn(async move {
             let setup = async { Ok(setup) };
             let limits = Limits::default();
-            task::run(setup, &mut taken, &mut screen, &stops, limits).await;
+            let run = task::run(setup, &mut taken, &mut screen, &stops, limits);
+            tokio::pin!(run, watch);
+            tokio::select! {
+                _ = &mut run => {}
+                () = &mut watch => drop(run.await),
+            }
         });
         LocalSession {
             commands,
@@ -130,6 +144,23 @@ struct ScreenObserver {
     question: Question,
     /// Number of permission requests so far.
     ticket: Ticket,
+    /// The session, which changes when it goes on in a fork.
+    session: Arc<Mutex<SessionId>>,
+}
+
+/// Reports once that another program has taken the session over.
+async fn watch(sessions: Sessions, session: Arc<Mutex<SessionId>>, events: EventQueue<LiveEvent>) {
+    loop {
+        tokio::time::sleep(WATCH).await;
+        let id = *locked(&session);
+        let Ok(Some(holder)) = sessions.store().holder(id).await else {
+            continue;
+        };
+        if sessions.store().patience().is_other(&holder) {
+            events.push(LiveEvent::TakenOver);
+            return;
+        }
+    }
 }
 
 impl ScreenObserver {
@@ -148,6 +179,10 @@ impl Observer for ScreenObserver {
                     .push(LiveEvent::NotOpened(Box::new(error.into())));
             }
             SessionEvent::Gone { farewell } => self.events.push(LiveEvent::Gone(farewell)),
+            SessionEvent::Moved { to } => {
+                *locked(&self.session) = to;
+                self.event(SessionEvent::Moved { to });
+            }
             SessionEvent::Notice { tone, text, error } => {
                 // On the screen, commands take the place of flags.
                 let text =
@@ -222,6 +257,9 @@ mod tests {
             events: events.clone(),
             question: question.clone(),
             ticket: 0,
+            session: Arc::new(Mutex::new(
+                "01a10000-0000-7000-8000-000000000001".parse().unwrap(),
+            )),
         };
         let session = LocalSession {
             commands,

@@ -10,6 +10,7 @@ use ratatui::layout::{Position, Rect, Size};
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::{Seq, SessionId};
 
+use super::effect::IfOpen;
 use super::picker::Ticket;
 use super::store_service::{Answer, Request};
 use super::view::brush::Look;
@@ -93,6 +94,8 @@ pub enum Reaction {
     Continue,
     /// Resumes the earlier session that was offered.
     ResumeEarlier(SessionId),
+    /// Opens a session although another program has it open.
+    Open(SessionId, IfOpen),
     /// Starts a new session instead of the earlier one that was offered.
     StartNew,
     /// Returns to the previous session without a decision.

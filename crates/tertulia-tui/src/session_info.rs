@@ -10,7 +10,7 @@ use tertulia_engine::setup::{Participants, Target};
 use super::attach::Attachment;
 use super::completion::Candidate;
 use super::effect::Next;
-use super::host::Prepared;
+use super::host::{Followed, Host, Prepared};
 
 /// What the TUI knows of a session before it is opened.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct SessionInfo {
     pub is_remote: bool,
     /// Whether nothing is saved.
     pub ephemeral: bool,
+    /// Whether the session is only read, because another program writes to it.
+    pub follows: Option<Follows>,
     /// Whether to ring the bell when the user is needed.
     pub notify: bool,
     /// The project that the TUI runs in.
@@ -45,6 +47,15 @@ pub struct SessionInfo {
     pub team_file: Option<String>,
     /// Hint at an earlier session, for a new one.
     pub mention: Option<String>,
+}
+
+/// A session that is only read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Follows {
+    /// The program that has the session open, if there is one.
+    pub holder: Option<String>,
+    /// Whether the user is asked what to do.
+    pub asks: bool,
 }
 
 /// A member of a team.
@@ -88,6 +99,7 @@ impl SessionInfo {
             is_switch: prepared.setup.options.model_switched,
             is_remote: false,
             ephemeral: prepared.ephemeral,
+            follows: None,
             notify: matches!(
                 prepared.setup.participants,
                 Participants::Pair { notify: true, .. }
@@ -104,6 +116,28 @@ impl SessionInfo {
     /// Describes a session that a server runs.
     pub fn attached(attachment: &Attachment) -> SessionInfo {
         let meta = attachment.row.as_ref().map(|row| &row.meta);
+        SessionInfo {
+            introduction: "On a server: the session keeps running when you detach.".to_owned(),
+            is_remote: true,
+            ..SessionInfo::elsewhere(attachment.id, meta, attachment.server.host.as_ref())
+        }
+    }
+
+    /// Describes a session that another program has open, or that is only read.
+    pub fn followed(followed: &Followed) -> SessionInfo {
+        let meta = &followed.row.meta;
+        SessionInfo {
+            introduction: "Read only: new messages appear as they are written.".to_owned(),
+            follows: Some(Follows {
+                holder: followed.holder.clone(),
+                asks: followed.asks,
+            }),
+            ..SessionInfo::elsewhere(meta.id, Some(meta), followed.host.as_ref())
+        }
+    }
+
+    /// Describes a session that does not run in this process, by its metadata.
+    fn elsewhere(id: SessionId, meta: Option<&SessionMeta>, host: &dyn Host) -> SessionInfo {
         let agent = meta.and_then(|meta| match meta.kind {
             Kind::Chat => meta.last_agent().map(str::to_owned),
             Kind::Team => meta.team.clone(),
@@ -114,8 +148,8 @@ impl SessionInfo {
         let members = speakers.unwrap_or_default().iter().filter(|_| is_team);
         SessionInfo {
             kind: meta.map_or(Kind::Chat, |meta| meta.kind),
-            id: attachment.id,
-            introduction: "On a server: the session keeps running when you detach.".to_owned(),
+            id,
+            introduction: String::new(),
             agent: agent.unwrap_or_else(|| "agent".to_owned()),
             model: meta.and_then(|meta| meta.model.clone()),
             members: members
@@ -130,10 +164,11 @@ impl SessionInfo {
             restored: meta.cloned().map(Box::new),
             earlier: None,
             is_switch: false,
-            is_remote: true,
+            is_remote: false,
             ephemeral: false,
+            follows: None,
             notify: false,
-            project: Some(attachment.server.host.workspace().project.clone()),
+            project: Some(host.workspace().project.clone()),
             team_file: None,
             mention: None,
         }

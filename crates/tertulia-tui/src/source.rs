@@ -11,7 +11,8 @@ use super::driver::Driver;
 use super::effect::Next;
 use super::error::TuiResult;
 use super::event_queue::EventQueue;
-use super::host::{Host, Prepared};
+use super::follower::Follower;
+use super::host::{Followed, Host, Prepared};
 use super::local::LocalSession;
 use super::remote::Remote;
 use super::session_info::SessionInfo;
@@ -24,6 +25,8 @@ pub enum Source {
     Local(Box<Prepared>),
     /// Runs on a server.
     Remote(Box<Attachment>),
+    /// Runs in another program, and is only read.
+    Followed(Box<Followed>),
 }
 
 /// Prepares the sessions that follow the first one.
@@ -39,7 +42,7 @@ impl Preparation {
     pub async fn prepare(&self, next: &Next) -> TuiResult<Source> {
         Ok(match &self.server {
             Some(server) => Source::Remote(Box::new(server.prepare(next).await?)),
-            None => Source::Local(Box::new(self.host.prepare(next).await?)),
+            None => self.host.prepare(next).await?,
         })
     }
 }
@@ -56,6 +59,10 @@ impl Source {
                 host: attachment.server.host.clone(),
                 server: Some(attachment.server.clone()),
             },
+            Source::Followed(followed) => Preparation {
+                host: followed.host.clone(),
+                server: None,
+            },
         }
     }
 
@@ -64,6 +71,7 @@ impl Source {
         match self {
             Source::Local(prepared) => SessionInfo::of(prepared),
             Source::Remote(attachment) => SessionInfo::attached(attachment),
+            Source::Followed(followed) => SessionInfo::followed(followed),
         }
     }
 
@@ -71,6 +79,7 @@ impl Source {
     pub fn take_prompt(&mut self) -> Option<String> {
         match self {
             Source::Local(prepared) => prepared.prompt.take(),
+            Source::Followed(followed) => followed.prompt.take(),
             Source::Remote(_) => None,
         }
     }
@@ -80,6 +89,7 @@ impl Source {
         match self {
             Source::Local(prepared) => std::mem::take(&mut prepared.notices),
             Source::Remote(_) => Vec::new(),
+            Source::Followed(followed) => std::mem::take(&mut followed.notices),
         }
     }
 
@@ -87,7 +97,7 @@ impl Source {
     pub fn picks(&self) -> bool {
         match self {
             Source::Local(prepared) => prepared.picks,
-            Source::Remote(_) => false,
+            Source::Remote(_) | Source::Followed(_) => false,
         }
     }
 
@@ -107,6 +117,7 @@ impl Source {
                 let agent = chat.and_then(|meta| meta.last_agent().map(str::to_owned));
                 StoreService::new(attachment.server.host.clone(), agent)
             }
+            Source::Followed(followed) => StoreService::new(followed.host.clone(), None),
         }
     }
 
@@ -118,6 +129,10 @@ impl Source {
             Source::Remote(attachment) => {
                 let remote = Remote::follow(attachment.call, attachment.id, events)?;
                 Driver::Remote(remote)
+            }
+            Source::Followed(followed) => {
+                let sessions = followed.host.workspace().sessions.clone();
+                Driver::Follower(Follower::start(sessions, followed.row.meta, events))
             }
         })
     }

@@ -17,6 +17,7 @@ use super::activity::{Activity, Doing};
 use super::dialog::approval::Approval;
 use super::dialog::confirm::Confirm;
 use super::dialog::failure::Failure;
+use super::dialog::held::Held;
 use super::dialog::restore::Restore;
 use super::effect::{Next, Now};
 use super::help::Help;
@@ -174,6 +175,8 @@ pub enum Layer {
     Approval(Ticket, Box<Approval>),
     /// Dialog that offers to resume an earlier session.
     Restore(Box<Restore>),
+    /// Dialog about a session that another program has open.
+    Held(Box<Held>),
     /// Dialog that offers to continue unfinished work of a pair.
     GoOn(Confirm),
     /// Error message.
@@ -185,7 +188,11 @@ impl Layer {
     pub fn is_whole(&self) -> bool {
         !matches!(
             self,
-            Layer::Approval(..) | Layer::Restore(_) | Layer::GoOn(_) | Layer::Failure(_)
+            Layer::Approval(..)
+                | Layer::Restore(_)
+                | Layer::Held(_)
+                | Layer::GoOn(_)
+                | Layer::Failure(_)
         )
     }
 
@@ -201,6 +208,7 @@ impl Layer {
             Layer::Sheet(sheet) => sheet.as_ref(),
             Layer::Approval(_, approval) => approval.as_ref(),
             Layer::Restore(restore) => restore.as_ref(),
+            Layer::Held(held) => held.as_ref(),
             Layer::GoOn(confirm) => confirm,
             Layer::Failure(failure) => failure.as_ref(),
         }
@@ -218,6 +226,7 @@ impl Layer {
             Layer::Sheet(sheet) => sheet.as_mut(),
             Layer::Approval(_, approval) => approval.as_mut(),
             Layer::Restore(restore) => restore.as_mut(),
+            Layer::Held(held) => held.as_mut(),
             Layer::GoOn(confirm) => confirm,
             Layer::Failure(failure) => failure.as_mut(),
         }

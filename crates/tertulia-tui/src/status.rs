@@ -99,6 +99,8 @@ pub enum Saving {
     Unsaved,
     /// The session is ephemeral.
     Nothing,
+    /// The session is only read.
+    ReadOnly,
 }
 
 /// Team in the status line.
@@ -350,6 +352,7 @@ impl Saving {
             Saving::Saving => "saving…",
             Saving::Unsaved => "UNSAVED",
             Saving::Nothing => "not kept",
+            Saving::ReadOnly => "read only",
         }
     }
 
@@ -360,6 +363,7 @@ impl Saving {
             Saving::Saving => "…",
             Saving::Unsaved => "!!",
             Saving::Nothing => "∅",
+            Saving::ReadOnly => "ro",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `update`: changes the state for each event and returns the effects to perform.
 
 mod answers;
+mod held;
 mod overlay;
 mod session;
 mod slash;
@@ -109,6 +110,7 @@ fn hint(state: &State) -> &'static str {
     }
     match (state.phase, &state.running) {
         (Phase::Leaving | Phase::Gone, _) => "",
+        (Phase::Open, _) if state.info.follows.is_some() => held::PLACEHOLDER,
         (Phase::Open, None) => "say something, or / for commands",
         (Phase::Opening, _) | (Phase::Open, Some(_)) => {
             "type ahead: sent when the current answer ends"
@@ -387,6 +389,9 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
 
 /// Sends a message now, or queues it until the current turn ends.
 pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
+    if state.info.follows.is_some() {
+        return held::say(state, &words, now);
+    }
     let remembered = Effect::Ask(Box::new(Request::Remember(words.clone())));
     if state.phase != Phase::Open || state.is_running() || state.is_undecided {
         state.ahead.push_back(words);

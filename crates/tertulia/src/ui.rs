@@ -386,6 +386,23 @@ impl Ui {
             && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
     }
 
+    /// Asks for one of these letters, until one is given. Returns `None` at the end of the input.
+    pub fn choose(&mut self, question: &str, letters: &[char]) -> Option<char> {
+        let names: Vec<String> = letters.iter().map(char::to_string).collect();
+        loop {
+            self.prompt(&format!("{question} [{}] ", names.join("/")));
+            let mut answer = String::new();
+            if !matches!(io::stdin().lock().read_line(&mut answer), Ok(1..)) {
+                return None;
+            }
+            let letter = answer.trim().to_lowercase().chars().next();
+            let chosen = letter.filter(|letter| letters.contains(letter));
+            if chosen.is_some() {
+                return chosen;
+            }
+        }
+    }
+
     /// Prints a table with columns as wide as their widest cells. Cells may hold text from
     /// anywhere, so control characters and line breaks are replaced.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {

@@ -96,6 +96,12 @@ impl Patience {
         Patience::of(limit, me, Some(Box::new(now)))
     }
 
+    /// Returns true if a lock belongs to another process than this one. An unknown holder does not.
+    pub fn is_other(&self, holder: &LockHolder) -> bool {
+        let me = &self.0.me;
+        holder.pid != 0 && (holder.pid, &holder.host) != (me.pid, &me.host)
+    }
+
     fn of(
         limit: Duration,
         me: LockHolder,

@@ -7,7 +7,7 @@ use super::session::notice;
 use super::slash::with_model;
 use super::{change, open};
 use crate::dialog::failure::Failure;
-use crate::effect::{Effect, Next, Now, TeamOverride};
+use crate::effect::{Effect, IfOpen, Next, Now, TeamOverride};
 use crate::error::{TuiError, TuiResult};
 use crate::host::Models;
 use crate::item::Tone;
@@ -267,6 +267,7 @@ fn open_found(state: &mut State, row: &Row, team: Option<TeamOverride>, now: Now
         draft,
         model: None,
         team,
+        if_open: IfOpen::Ask,
     };
     change(state, next, now)
 }

@@ -6,7 +6,7 @@ use tertulia_core::id::{Seq, SessionId};
 
 use super::{change, copy, leave, may_change, session, start_turn};
 use crate::activity::Doing;
-use crate::effect::{Effect, Next, Now};
+use crate::effect::{Effect, IfOpen, Next, Now};
 use crate::key_event;
 use crate::live::LiveCommand;
 use crate::overlay::Reaction;
@@ -112,6 +112,10 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
             let next = Next::resume_with(id, state.info.team_file.clone());
             Then::Goes(change(state, next, now))
         }
+        Reaction::Open(id, if_open) => {
+            let next = Next::resume_if_open(id, if_open);
+            Then::Goes(change(state, next, now))
+        }
         Reaction::StartNew => {
             state.is_undecided = false;
             Then::Goes(session::go_on(state, now))
@@ -137,6 +141,7 @@ fn go_to(state: &mut State, id: SessionId, at: Option<Seq>, now: Now) -> Vec<Eff
         draft: None,
         model: None,
         team: None,
+        if_open: IfOpen::Ask,
     };
     change(state, next, now)
 }
@@ -195,7 +200,7 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
     // changes an answer.
     let listens = match state.overlays.last() {
         Some(Layer::Approval(_, approval)) => approval.is_awake(now.at),
-        Some(Layer::Restore(_) | Layer::GoOn(_)) | None => false,
+        Some(Layer::Restore(_) | Layer::Held(_) | Layer::GoOn(_)) | None => false,
         Some(_) => true,
     };
     if !listens {

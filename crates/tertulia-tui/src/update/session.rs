@@ -10,7 +10,7 @@ use tertulia_engine::team::events::Output;
 use tertulia_engine::text::entries as show;
 use tertulia_engine::text::routing as routed;
 
-use super::{begin, open, start_turn};
+use super::{begin, held, open, start_turn};
 use crate::activity::Doing;
 use crate::dialog::approval::Approval;
 use crate::dialog::confirm::Confirm;
@@ -31,6 +31,8 @@ pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
         LiveEvent::Session(event) => return session_event(state, event, now),
         LiveEvent::NotOpened(error) => state.broken = Some(*error),
         LiveEvent::Refused => rest(state),
+        LiveEvent::Holder(holder) => held::held_by(state, holder, now),
+        LiveEvent::TakenOver => return held::taken_over(state),
         LiveEvent::Rested(words) => {
             rest(state);
             // A server forgets permissions when it closes an idle session.
@@ -167,6 +169,14 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     apply_state(state, floor);
     if state.is_leaving() {
         return Vec::new();
+    }
+    if state
+        .info
+        .follows
+        .as_ref()
+        .is_some_and(|follows| follows.asks)
+    {
+        held::ask(state, now);
     }
     if let Some(earlier) = state.info.earlier.take() {
         let question = Restore::new(&earlier.meta, "", now.at);

@@ -8,7 +8,7 @@ use tertulia_engine::text::entries as show;
 use tertulia_engine::text::permissions as words;
 
 use super::{act, change, end, leave, open, start_turn};
-use crate::effect::{Effect, Next, Now, TeamOverride};
+use crate::effect::{Effect, IfOpen, Next, Now, TeamOverride};
 use crate::item::Tone;
 use crate::keymap::Action;
 use crate::live::LiveCommand;
@@ -182,6 +182,7 @@ pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
             draft: None,
             model,
             team: None,
+            if_open: IfOpen::Ask,
         },
     };
     change(state, next, now)
@@ -202,6 +203,7 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
         draft: None,
         model: None,
         team: Some(TeamOverride { config, map }),
+        if_open: IfOpen::Ask,
     };
     change(state, next, now)
 }

@@ -88,6 +88,7 @@ fn info(kind: Kind) -> SessionInfo {
         is_switch: false,
         is_remote: false,
         ephemeral: false,
+        follows: None,
         notify: kind == Kind::Pair,
         project: Some("git:github.com/ann/parser".into()),
         team_file: (kind == Kind::Team).then(|| "/teams/design.yaml".to_owned()),

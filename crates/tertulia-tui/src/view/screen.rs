@@ -242,7 +242,9 @@ fn agent_state(state: &State) -> AgentState {
 fn saving(state: &State) -> Saving {
     let running = state.running.as_ref();
     let is_unheard = running.is_some_and(|running| running.unheard);
-    if state.info.ephemeral {
+    if state.info.follows.is_some() {
+        Saving::ReadOnly
+    } else if state.info.ephemeral {
         Saving::Nothing
     } else if state.held > 0 {
         Saving::Unsaved

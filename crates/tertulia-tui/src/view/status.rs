@@ -61,7 +61,7 @@ fn style(status: &Status, kind: Kind, theme: Theme) -> Style {
         Kind::State => state_style(&status.agent, theme),
         Kind::Saving => match status.saving {
             Saving::Saved | Saving::Saving => theme.dim(),
-            Saving::Nothing => theme.warning(),
+            Saving::Nothing | Saving::ReadOnly => theme.warning(),
             Saving::Unsaved => theme.loud(),
         },
         Kind::Who => theme.strong(),

@@ -133,6 +133,11 @@ impl TalkArgs {
         }
     }
 
+    /// Returns true if no flag says what to do with a session that another program has open.
+    pub fn asks_about_holder(&self) -> bool {
+        !self.fork && !self.no_fork && !self.take_over
+    }
+
     /// Returns what to do if another program writes to the same session.
     pub fn on_conflict(&self) -> OnConflict {
         if self.no_fork {

@@ -4,6 +4,7 @@
 pub mod args;
 mod copy;
 mod describe;
+mod following;
 pub mod frontend;
 pub mod keyboard;
 pub mod leaving;
@@ -31,6 +32,7 @@ use crate::ui::Ui;
 use opening::Prepared;
 
 pub use args::{Sort, TalkArgs, workspace};
+pub use following::follow;
 pub use leaving::{messages, tell_end};
 
 /// Runs a prepared session as its flags and the terminal allow: in the TUI, line by line, or for one
@@ -58,10 +60,13 @@ pub fn run(
         ui.release();
         return result;
     }
-    let Some(Prepared { opening, words }) = prepared? else {
+    let Some(Prepared { mut opening, words }) = prepared? else {
         return Ok(ExitCode::SUCCESS);
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
+    if on_screen && let Some(row) = following::ask(&mut opening, ui)? {
+        return following::follow(row, &opening.workspace, format, ui);
+    }
     let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
     if on_screen {
         plain::greet(&opening, ui);

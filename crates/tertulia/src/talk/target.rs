@@ -159,7 +159,7 @@ fn ours(sort: Sort<'_>, workspace: &Workspace) -> Filter {
 
 /// Returns the newest session for a bare `--resume`: of this kind and team, or of any kind if the
 /// command named none; in this project if it has one.
-fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
+pub fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
     let mut scope = ours(sort, workspace);
     if sort.any_kind {
         scope.kind = None;

@@ -19,7 +19,7 @@ use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::Tone;
 use tertulia_engine::setup::{Participants, Target};
 use tertulia_tui::attach::{Attachment, Server};
-use tertulia_tui::effect::Next;
+use tertulia_tui::effect::{IfOpen, Next};
 use tertulia_tui::error::{TuiError, TuiResult};
 use tertulia_tui::host::{self, ExportFormat, Exported, Forked, Host, Models, Options};
 use tertulia_tui::source::Source;
@@ -53,8 +53,8 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
     seal::forbid_prompts();
     let shared = Shared::new(args, global, ui);
-    let first = shared.ready(prepared, ui.take_held());
-    let result = show(Source::Local(Box::new(first)), &talk::runtime()?, ui);
+    let first = shared.first(prepared, ui.take_held())?;
+    let result = show(first, &talk::runtime()?, ui);
     for told in shared.ui().take_held() {
         ui.tell(told);
     }
@@ -62,6 +62,19 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
         retention::keep_workspace(&keeper, ui);
     }
     result
+}
+
+/// Shows a session as another program writes it, until the user leaves.
+pub fn read_along(
+    row: Row,
+    workspace: Workspace,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    seal::forbid_prompts();
+    let shared = Shared::new(&TalkArgs::default(), global, ui);
+    let followed = shared.followed(row, workspace, false, ui.take_held())?;
+    show(Source::Followed(Box::new(followed)), &talk::runtime()?, ui)
 }
 
 /// Attaches to sessions on a server until the user leaves. `choose` finds or starts the first one.
@@ -151,16 +164,63 @@ impl Shared {
         }
     }
 
+    /// Returns the first session. One that another program has open is shown first, unless a flag says
+    /// what to do.
+    fn first(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> CommandResult<Source> {
+        let Prepared { opening, words } = prepared;
+        match &opening.setup.target {
+            Target::Resume(row, _) if row.open && opening.args.asks_about_holder() => {
+                let row = row.as_ref().clone();
+                let followed = self.followed(row, opening.workspace, true, told)?;
+                Ok(Source::Followed(Box::new(host::Followed {
+                    prompt: words,
+                    ..followed
+                })))
+            }
+            _ => {
+                let prepared = self.ready(Prepared { opening, words }, told);
+                Ok(Source::Local(Box::new(prepared)))
+            }
+        }
+    }
+
+    /// Describes a session that is only read, with the program that has it open.
+    fn followed(
+        self: &Arc<Shared>,
+        row: Row,
+        workspace: Workspace,
+        asks: bool,
+        told: Vec<Told>,
+    ) -> CommandResult<host::Followed> {
+        let row = workspace.unlocked(row)?;
+        let holder = workspace.wait(workspace.sessions.store().holder(row.meta.id))?;
+        let mut notices: Vec<(Tone, String)> = told.into_iter().map(notice).collect();
+        if let Some(holder) = holder.as_ref().filter(|_| !asks) {
+            let words = format!("The session is open in {holder} and only read here.");
+            notices.push((Tone::Note, words));
+        }
+        let is_private = row.meta.seal.is_some();
+        Ok(host::Followed {
+            holder: holder.map(|holder| holder.to_string()),
+            row,
+            asks,
+            prompt: None,
+            notices,
+            host: Arc::new(TuiHost::new(workspace, self.clone(), is_private)),
+        })
+    }
+
     /// Prepares a session in the same way as the command line does.
-    fn prepare(self: &Arc<Shared>, next: &Next) -> CommandResult<host::Prepared> {
+    fn prepare(self: &Arc<Shared>, next: &Next) -> CommandResult<Source> {
         talk::enough_files()?;
-        let resume = match next {
-            Next::Resume { id, .. } => Some(*id),
-            Next::New { .. } | Next::Team { .. } | Next::Pair => None,
+        let (resume, if_open) = match next {
+            Next::Resume { id, if_open, .. } => (Some(*id), *if_open),
+            Next::New { .. } | Next::Team { .. } | Next::Pair => (None, IfOpen::Ask),
         };
         let args = TalkArgs {
             approve: self.approve,
             ephemeral: self.ephemeral,
+            take_over: if_open == IfOpen::TakeOver,
             resume: resume.map(|id| Some(id.to_string())),
             ..TalkArgs::default()
         };
@@ -169,6 +229,14 @@ impl Shared {
         let row = match resume {
             Some(id) => Some(workspace.wait(workspace.sessions.row(id))?),
             None => None,
+        };
+        let row = match row {
+            Some(row) if row.open && matches!(if_open, IfOpen::Ask | IfOpen::Read) => {
+                let asks = if_open == IfOpen::Ask;
+                let followed = self.followed(row, workspace, asks, ui.take_held())?;
+                return Ok(Source::Followed(Box::new(followed)));
+            }
+            row => row,
         };
         let earlier = match next {
             Next::Team { config, fresh } => team::named(config, &args, *fresh, &workspace, ui)?,
@@ -182,7 +250,8 @@ impl Shared {
             opening,
             words: None,
         };
-        Ok(self.ready(prepared, ui.take_held()))
+        let prepared = self.ready(prepared, ui.take_held());
+        Ok(Source::Local(Box::new(prepared)))
     }
 }
 
@@ -273,7 +342,7 @@ impl Host for TuiHost {
         &self.shown
     }
 
-    async fn prepare(&self, next: &Next) -> TuiResult<host::Prepared> {
+    async fn prepare(&self, next: &Next) -> TuiResult<Source> {
         let (shared, next) = (self.shared.clone(), next.clone());
         self.run(move |_| shared.prepare(&next)).await
     }

@@ -207,6 +207,9 @@ fn two_screens_on_one_talk() {
     home.say("echo shared");
     let mut first = talk(&home, &["-c"]);
     let mut second = talk(&home, &["-c"]);
+    second.sees("←→ choose");
+    second.keys("f");
+    second.sees_no_more("Another program has");
     say(&mut first, "echo of the first", "of the first");
     say(&mut second, "echo of the second", "of the second");
     leave(&mut first);

@@ -4,6 +4,7 @@
 mod agents;
 mod asking;
 mod attached;
+mod held;
 mod leaving;
 mod lines;
 mod load;

@@ -3,6 +3,7 @@
 use tertulia_engine::error::ErrorKind;
 
 use super::*;
+use crate::effect::IfOpen;
 use crate::error::TuiError;
 use crate::host::Models;
 use crate::slash;
@@ -138,6 +139,7 @@ fn some_lead_to_another_talk() {
         draft: None,
         model: Some("other".to_owned()),
         team: None,
+        if_open: IfOpen::Ask,
     };
     assert_eq!(next(Play::talked(), "/model! other"), Some(other));
     let team = |config: &str, fresh| Next::Team {

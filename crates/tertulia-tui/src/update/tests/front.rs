@@ -7,6 +7,7 @@ use tertulia_core::session::Parent;
 use tertulia_engine::error::ErrorKind;
 
 use super::*;
+use crate::effect::IfOpen;
 use crate::error::TuiError;
 use crate::host::Exported;
 use crate::rewind::Moment;
@@ -138,6 +139,7 @@ fn everything_is_searched() {
         draft: None,
         model: None,
         team: None,
+        if_open: IfOpen::Ask,
     };
     assert_eq!(play.state.next, Some(next));
 }
@@ -240,6 +242,7 @@ fn one_goes_back_to_what_was_said() {
         draft: Some("Why is it slow?\nSince when?".to_owned()),
         model: None,
         team: None,
+        if_open: IfOpen::Ask,
     };
     assert_eq!(play.state.next, Some(next));
 }

@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod confirm;
 pub mod failure;
+pub mod held;
 pub mod restore;
 
 use ratatui::buffer::Buffer;

@@ -18,6 +18,8 @@ use crate::talk;
 use crate::talk::args::{self, Sort, TalkArgs};
 use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target;
+#[cfg(feature = "tui")]
+use crate::tui_host;
 use crate::ui::Ui;
 
 /// Selects chat sessions.
@@ -35,6 +37,7 @@ const CHATS: Sort<'static> = Sort::of(Kind::Chat, None);
     git diff | tertulia chat -p \"review this\"   standard input is attached below the prompt\n  \
     tertulia chat -c -p \"and in short?\"         continue the newest chat of this project\n  \
     tertulia --resume 5f3a9c1e                  resume that session, from any folder\n  \
+    tertulia chat --follow -s 5f3a9c1e          read along what another program writes to it\n  \
     tertulia chat --output-format stream-json -p hello | jq .")]
 pub struct ChatArgs {
     /// Prompt to send first
@@ -48,6 +51,10 @@ pub struct ChatArgs {
     /// Model to use
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Only read the session, and show new messages as another program writes them; without REF, the
+    /// newest
+    #[arg(long, conflicts_with_all = ["prompt", "print", "fork", "no_fork", "take_over", "ephemeral", "sealed", "session_file", "session_id"])]
+    follow: bool,
     /// Whether the command line named this kind: `chat`, and not only the program
     #[arg(skip)]
     pub named: bool,
@@ -55,9 +62,38 @@ pub struct ChatArgs {
 
 pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let talk = args.talk.clone();
+    if args.follow {
+        return follow(&talk, global, ui);
+    }
     talk.hold_output(ui);
     let prepared = prepare(args, global, ui);
     talk::run(&talk, prepared, global, ui)
+}
+
+/// Shows a session as another program writes it.
+fn follow(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = args::workspace(args, global, ui)?;
+    let sort = Sort {
+        any_kind: true,
+        ..CHATS
+    };
+    let named = args
+        .session
+        .as_ref()
+        .or(args.resume.as_ref().and_then(Option::as_ref));
+    let row = match named {
+        Some(reference) => workspace.find(reference)?,
+        None => target::any_newest(sort, &workspace)?,
+    };
+    let row = workspace.unlocked(row)?;
+    #[cfg(feature = "tui")]
+    if args.is_full_screen(ui) {
+        ui.hold();
+        let result = tui_host::read_along(row, workspace, global, ui);
+        ui.release();
+        return result;
+    }
+    talk::follow(row, &workspace, args.format(ui), ui)
 }
 
 /// Resolves the session, the agent and the first prompt. Returns `None` if the user cancels.
