@@ -29,6 +29,7 @@ use crate::entry::{
     VERSION, with_references,
 };
 use crate::id::{EntryId, Seq, SessionId};
+use crate::query::ProjectIds;
 
 /// Version of the encryption that this program writes, and the newest that it reads.
 pub const SEAL_VERSION: u32 = 1;
@@ -373,6 +374,12 @@ pub fn hidden_project(id: &str) -> String {
         .update(id.as_bytes())
         .finalize();
     format!("{HIDDEN_PROJECT}{}", &hash.to_hex()[..PROJECT_DIGITS])
+}
+
+/// Returns the ids of a project with what sealed sessions show of them.
+pub fn with_hidden_ids(ids: &ProjectIds) -> ProjectIds {
+    let hidden = ids.iter().map(hidden_project);
+    ids.iter().map(str::to_owned).chain(hidden).collect()
 }
 
 /// Reasons why words cannot be sealed or opened.

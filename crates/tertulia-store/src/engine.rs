@@ -242,9 +242,14 @@ impl<E: Engine> Store for Threaded<E> {
     }
 
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
-        let draft = draft.clone();
-        self.write(Some(id), move |engine| engine.keep_draft(id, &draft))
-            .await
+        let (draft, claims) = (draft.clone(), self.claims.clone());
+        self.write(Some(id), move |engine| {
+            if claims.is_fenced(id) {
+                return Err(taken_over(engine, id)?);
+            }
+            engine.keep_draft(id, &draft)
+        })
+        .await
     }
 
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {

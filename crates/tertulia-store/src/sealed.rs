@@ -4,6 +4,7 @@
 
 mod keys;
 mod openings;
+mod rows;
 mod search;
 mod swap;
 
@@ -21,23 +22,18 @@ use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
     Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
 };
-use tertulia_core::entry::{Entry, Hash, Head, Seal, Speaker, SpeakerKind};
+use tertulia_core::entry::{Entry, Head, Seal, Speaker, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, ProjectIds, Row, SearchQuery};
-use tertulia_core::seal::{SessionKey, hidden_project};
-use tertulia_core::session::{Damage, Line, Log, SessionMeta};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
+use tertulia_core::seal::{SessionKey, with_hidden_ids};
+use tertulia_core::session::{Damage, Line, Log};
 use tertulia_core::sizes::LogSize;
-
-/// Maximum number of decrypted rows that are kept for the next list.
-const KEPT_ROWS: usize = 1000;
 
 /// A store whose sealed sessions can be read where their keys are known.
 #[derive(Clone, Debug)]
 pub(super) struct SealedStore {
     stored: Arc<dyn Store>,
     keys: Keys,
-    /// Metadata of decrypted logs, with the end of the log that it describes.
-    rows: Arc<Mutex<HashMap<SessionId, (Hash, SessionMeta)>>>,
     /// Openings in logs. They stand at the beginning of a session's own entries, so they stay.
     openings: Arc<Mutex<HashMap<SessionId, Arc<Openings>>>>,
 }
@@ -47,7 +43,6 @@ impl SealedStore {
         SealedStore {
             stored,
             keys: Keys::default(),
-            rows: Arc::default(),
             openings: Arc::default(),
         }
     }
@@ -74,6 +69,11 @@ impl SealedStore {
         if let Some(known) = self.keys.seal_of(id) {
             return Ok(known);
         }
+        self.seal_now(id).await
+    }
+
+    /// The same, as the store has it now.
+    async fn seal_now(&self, id: SessionId) -> StoreResult<Option<Seal>> {
         let row = self.stored.find(&Lookup::Id(id), 1).await?.pop();
         let Some(row) = row else { return Ok(None) };
         self.keys.note(&row.meta);
@@ -98,18 +98,35 @@ impl SealedStore {
         self.open_with(id, log, Unlocking::Ask).await
     }
 
-    async fn open_with(
+    async fn open_with(&self, id: SessionId, log: Log, unlocking: Unlocking) -> StoreResult<Log> {
+        if !log.entries.iter().any(Entry::is_sealed) {
+            return Ok(log);
+        }
+        let seal = match self.seal_of(id).await? {
+            // Another program may have sealed the session since.
+            None => self.seal_now(id).await?,
+            known => known,
+        };
+        let Some(seal) = seal else { return Ok(log) };
+        let opened = self.open_by(&seal, id, log.clone(), unlocking).await?;
+        if opened.damage.len() == log.damage.len() {
+            return Ok(opened);
+        }
+        // It may have been sealed again, with another key.
+        match self.seal_now(id).await? {
+            Some(now) if now.key != seal.key => self.open_by(&now, id, log, unlocking).await,
+            _ => Ok(opened),
+        }
+    }
+
+    async fn open_by(
         &self,
+        seal: &Seal,
         id: SessionId,
         mut log: Log,
         unlocking: Unlocking,
     ) -> StoreResult<Log> {
-        if !log.entries.iter().any(Entry::is_sealed) {
-            return Ok(log);
-        }
-        let Some(key) = self.key_of(id, unlocking).await? else {
-            return Ok(log);
-        };
+        let key = self.keys.unlock(id, seal, unlocking).await?;
         let openings = self.openings_of(id).await?;
         let sealed = std::mem::take(&mut log.entries);
         for entry in sealed {
@@ -127,51 +144,9 @@ impl SealedStore {
         Ok(log)
     }
 
-    /// Replaces the metadata of sealed sessions by that of their decrypted logs, where the keys are
-    /// known or can be had as `unlocking` says.
-    pub(super) async fn with_words(
-        &self,
-        meta: SessionMeta,
-        unlocking: Unlocking,
-    ) -> StoreResult<SessionMeta> {
-        let Some(seal) = meta.seal.as_deref() else {
-            return Ok(meta);
-        };
-        match self.keys.unlock(meta.id, seal, unlocking).await {
-            Ok(_) => {}
-            Err(StoreError::Sealed { .. }) if unlocking == Unlocking::Quietly => return Ok(meta),
-            Err(error) => return Err(error),
-        }
-        if let Some(known) = self.known_row(&meta) {
-            return Ok(known);
-        }
-        let lines = self.stored.read(meta.id, Seq::START, usize::MAX).await?;
-        let log = Log::read(meta.id, Some(Head::START), Seq::START, &lines);
-        let log = self.open_with(meta.id, log, unlocking).await?;
-        let opened = SessionMeta {
-            // What is counted in the store is right even if entries are damaged.
-            head: meta.head,
-            bytes: meta.bytes,
-            messages: meta.messages,
-            ..SessionMeta::of(meta.id, &log.entries)
-        };
-        if let Ok(mut rows) = self.rows.lock() {
-            if rows.len() >= KEPT_ROWS {
-                rows.clear();
-            }
-            rows.insert(meta.id, (meta.head.hash, opened.clone()));
-        }
-        Ok(opened)
-    }
-
-    fn known_row(&self, meta: &SessionMeta) -> Option<SessionMeta> {
-        let rows = self.rows.lock().ok()?;
-        let (hash, known) = rows.get(&meta.id)?;
-        (*hash == meta.head.hash).then(|| known.clone())
-    }
-
     async fn rows_with_words(&self, rows: &mut [Row]) -> StoreResult<()> {
         for row in rows.iter_mut().filter(|row| row.meta.seal.is_some()) {
+            self.keys.note(&row.meta);
             row.meta = self
                 .with_words(row.meta.clone(), Unlocking::Quietly)
                 .await?;
@@ -216,12 +191,8 @@ impl SealedStore {
 
 /// Returns the filter with what sealed sessions show of the project's ids.
 fn with_hidden_project(filter: &Filter) -> Filter {
-    let widened = |ids: &ProjectIds| {
-        let hidden = ids.iter().map(hidden_project);
-        ids.iter().map(str::to_owned).chain(hidden).collect()
-    };
     Filter {
-        project: filter.project.as_ref().map(widened),
+        project: filter.project.as_ref().map(with_hidden_ids),
         ..filter.clone()
     }
 }
@@ -343,10 +314,12 @@ impl Store for SealedStore {
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
+        self.forget_row(id);
         self.stored.purge(id).await
     }
 
     async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
+        self.forget_row(id);
         self.stored.replace(id, after, entries).await
     }
 

@@ -8,13 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use tertulia_core::entry::{Body, Compacted, Entry, Kind, NewEntry, Relation};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
 use tertulia_core::merge::{MergeOrder, Side, merged};
+use tertulia_core::query::{Filter, Page};
 use tertulia_core::seal::{KEY_BYTES, KeyBytes};
+use tertulia_core::session::SessionMeta;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
@@ -44,8 +47,32 @@ impl KeySource for OneKey {
     }
 }
 
+/// Makes another key each time, and wraps it as its number.
+#[derive(Debug, Default)]
+struct ManyKeys(AtomicU8);
+
+impl KeySource for ManyKeys {
+    fn make(&self) -> Result<(KeyBytes, String), KeyError> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        Ok((KeyBytes::new([number; KEY_BYTES]), number.to_string()))
+    }
+
+    fn unwrap_key(&self, wrapped: &str, _: Unlocking) -> Result<KeyBytes, KeyError> {
+        let number = wrapped.parse().map_err(|_| KeyError("no key".to_owned()))?;
+        Ok(KeyBytes::new([number; KEY_BYTES]))
+    }
+}
+
 /// Runs a check on each backend, with a handle that has the key and one that has not.
 fn on_each(check: impl Fn(&Sessions, &Sessions)) {
+    on_each_store(|store| {
+        let locked = Sessions::new(store.clone(), still_clock(77), Redaction::On);
+        check(&with_key(store, 99), &locked);
+    });
+}
+
+/// Runs a check on each backend.
+fn on_each_store(check: impl Fn(Arc<dyn Store>)) {
     let folder = tempfile::tempdir().unwrap();
     let sqlite: Arc<dyn Store> =
         Arc::new(SqliteStore::open(&folder.path().join("tertulia.db")).unwrap());
@@ -54,8 +81,7 @@ fn on_each(check: impl Fn(&Sessions, &Sessions)) {
     let schema = Schema::new();
     let postgres: Arc<dyn Store> = Arc::new(schema.open_store().unwrap());
     for store in [sqlite, files, postgres] {
-        let locked = Sessions::new(store.clone(), still_clock(77), Redaction::On);
-        check(&with_key(store.clone(), 99), &locked);
+        check(store.clone());
         assert_sound(store.as_ref());
     }
 }
@@ -282,6 +308,86 @@ fn a_session_is_sealed_and_unsealed_in_place() {
             "{refused:?}"
         );
         assert_eq!(said(locked, fork.id), ["a secret word"]);
+    });
+}
+
+/// A server keeps keys in memory, while commands seal and unseal its sessions.
+#[test]
+fn what_another_program_sealed_again_is_opened_with_its_new_key() {
+    on_each_store(|stored| {
+        let keys = Arc::new(ManyKeys::default());
+        let [server, command] = [21, 22].map(|seed| {
+            let sessions = Sessions::new(stored.clone(), still_clock(seed), Redaction::On);
+            sessions.with_keys(keys.clone())
+        });
+        let (meta, _) = now(server.create(&start(20), vec![human("an ocelot")])).unwrap();
+        assert_eq!(hits(&server, "ocelot"), 1);
+        now(command.seal(meta.id)).unwrap();
+        assert_eq!(hits(&server, "ocelot"), 1);
+        assert_eq!(said(&server, meta.id), ["an ocelot"]);
+        now(command.unseal(meta.id)).unwrap();
+        now(command.seal(meta.id)).unwrap();
+        assert_eq!(said(&server, meta.id), ["an ocelot"]);
+        // What is written now can be read by all.
+        go_on(&server, meta.id, vec![human("precious")]);
+        assert_eq!(said(&command, meta.id), ["an ocelot", "precious"]);
+        // A writer that has not looked since finds another end, and writes nothing.
+        let head = now(server.row(meta.id)).unwrap().meta.head;
+        now(command.unseal(meta.id)).unwrap();
+        let late = now(server.append(meta.id, head, vec![human("late")]));
+        assert!(matches!(late, Err(StoreError::Conflict { .. })), "{late:?}");
+        assert_eq!(said(&command, meta.id), ["an ocelot", "precious"]);
+    });
+}
+
+#[test]
+fn rows_are_kept_encrypted_and_go_on_where_they_were() {
+    on_each_store(|stored| {
+        let unlocked = &with_key(stored.clone(), 99);
+        let id = sealed(
+            unlocked,
+            30,
+            vec![human("the first xyzzy"), ai("demo", "yes")],
+        );
+        let row = |seed| {
+            let fresh = with_key(stored.clone(), seed);
+            let rows = now(fresh.store().list(&Filter::default(), &Page::first(100))).unwrap();
+            let found = rows.rows.into_iter().find(|row| row.meta.id == id);
+            found.unwrap().meta
+        };
+        assert_eq!(row(41).title.as_deref(), Some("the first xyzzy"));
+        let file = stored
+            .derived_file("sealed-rows")
+            .unwrap()
+            .join(id.to_string());
+        let kept = std::fs::read_to_string(&file).unwrap();
+        assert!(!kept.contains("xyzzy") && !kept.contains("demo"), "{kept}");
+        // What is kept is gone on with: only the new entries are read.
+        let operation = unlocked.clock().entry_id();
+        now(unlocked.rename(id, "another xyzzy", operation)).unwrap();
+        go_on(unlocked, id, vec![human("more")]);
+        let meta = row(42);
+        assert_eq!(meta.title.as_deref(), Some("another xyzzy"));
+        assert_eq!(
+            (meta.messages, meta.agents.as_slice()),
+            (3, &["demo".to_owned()][..])
+        );
+        let log = now(unlocked.load(id)).unwrap();
+        assert_eq!(meta, SessionMeta::of(id, &log.entries));
+        // A fork begins with what its original was.
+        let fork = Fork {
+            id: SessionId::new(Uuid::from_u128(31)),
+            at: None,
+            title: None,
+            relation: Relation::Fork,
+        };
+        let (forked, _) = now(unlocked.fork(&meta, &fork, Vec::new())).unwrap();
+        assert_eq!(forked.title.as_deref(), Some("another xyzzy (fork)"));
+        // An altered row is not believed.
+        std::fs::write(&file, kept.replace("data\":\"", "data\":\"AAAA")).unwrap();
+        assert_eq!(row(43), meta);
+        now(unlocked.store().purge(id)).unwrap();
+        assert!(!file.exists());
     });
 }
 

@@ -101,6 +101,8 @@ pub enum Saving {
     Nothing,
     /// The session is only read.
     ReadOnly,
+    /// Everything is saved, encrypted.
+    Sealed,
 }
 
 /// Team in the status line.
@@ -353,6 +355,7 @@ impl Saving {
             Saving::Unsaved => "UNSAVED",
             Saving::Nothing => "not kept",
             Saving::ReadOnly => "read only",
+            Saving::Sealed => "sealed",
         }
     }
 
@@ -364,6 +367,7 @@ impl Saving {
             Saving::Unsaved => "!!",
             Saving::Nothing => "∅",
             Saving::ReadOnly => "ro",
+            Saving::Sealed => "✓",
         }
     }
 }

@@ -4,6 +4,7 @@
 mod identity;
 mod passphrase;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -26,6 +27,10 @@ use crate::settings::{SealSettings, Settings, StoreUrl};
 const TRIES: usize = 3;
 /// Highest cost of a passphrase that is accepted, so that a foreign file cannot stall the program.
 const HIGHEST_WORK_FACTOR: u8 = 22;
+
+/// Keys that were unwrapped, by their wrapped form: the full screen opens one session after another and
+/// cannot ask again.
+static UNWRAPPED: Mutex<BTreeMap<String, KeyBytes>> = Mutex::new(BTreeMap::new());
 
 /// Result of something that needs a key.
 pub type KeyResult<T> = Result<T, KeyError>;
@@ -210,10 +215,16 @@ impl KeySource for UserKeys {
         };
         write(self.encryptor()?, &mut file)
             .map_err(|error| KeyError(format!("its key cannot be wrapped: {error}")))?;
-        Ok((key, STANDARD.encode(file)))
+        let wrapped = STANDARD.encode(file);
+        remember(&wrapped, &key);
+        Ok((key, wrapped))
     }
 
     fn unwrap_key(&self, wrapped: &str, unlocking: Unlocking) -> KeyResult<KeyBytes> {
+        let unwrapped = UNWRAPPED.lock().ok();
+        if let Some(key) = unwrapped.and_then(|known| known.get(wrapped).cloned()) {
+            return Ok(key);
+        }
         let damaged = || KeyError("its wrapped key is damaged".to_owned());
         let file = STANDARD.decode(wrapped).map_err(|_| damaged())?;
         let mut tries = 1;
@@ -229,7 +240,14 @@ impl KeySource for UserKeys {
         };
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         reader.read_exact(key.as_mut()).map_err(|_| damaged())?;
+        remember(wrapped, &key);
         Ok(key)
+    }
+}
+
+fn remember(wrapped: &str, key: &KeyBytes) {
+    if let Ok(mut known) = UNWRAPPED.lock() {
+        known.insert(wrapped.to_owned(), key.clone());
     }
 }
 

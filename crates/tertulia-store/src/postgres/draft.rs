@@ -11,12 +11,19 @@ impl Server {
     pub(super) async fn keep_draft(&self, id: SessionId, draft: Draft) -> StoreResult<()> {
         let body = serde_json::to_vec(&draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
+        // Not in a session that was taken over: the draft would be the other writer's.
         let sql = "INSERT INTO tertulia_draft(session, body)
-                   SELECT log, $2 FROM tertulia_session WHERE id = $1
+                   SELECT log, $2 FROM tertulia_session WHERE id = $1 AND NOT EXISTS
+                     (SELECT 1 FROM tertulia_lease WHERE session = $1 AND $3 > 0 AND fence > $3)
                    ON CONFLICT (session) DO UPDATE SET body = excluded.body";
         let what = "cannot keep a draft";
+        let fence = self.fence(id);
         let kept = self.run(what, Some(id), async |client, _| {
-            let values = [(&id.uuid() as _, Type::UUID), (&body as _, Type::BYTEA)];
+            let values = [
+                (&id.uuid() as _, Type::UUID),
+                (&body as _, Type::BYTEA),
+                (&fence as _, Type::INT8),
+            ];
             Ok(execute(client, sql, &values).await?)
         });
         match kept.await? {

@@ -46,14 +46,21 @@ pub(crate) struct Keys {
     known: Arc<Mutex<Known>>,
 }
 
+/// The session in which a key was made, and its wrapped form.
+type KeyName = (SessionId, String);
+
+fn name(seal: &Seal) -> KeyName {
+    (seal.origin, seal.key.clone())
+}
+
 #[derive(Debug, Default)]
 struct Known {
     /// Seals of sessions; `None` for sessions that are not sealed.
     seals: HashMap<SessionId, Option<Seal>>,
-    /// Unlocked keys, by the session that they were made in.
-    keys: HashMap<SessionId, Arc<SessionKey>>,
-    /// Origins whose keys were not at hand.
-    locked: HashSet<SessionId>,
+    /// Unlocked keys. A session that was unsealed and sealed again has another one.
+    keys: HashMap<KeyName, Arc<SessionKey>>,
+    /// Wrapped keys that were not at hand.
+    locked: HashSet<KeyName>,
 }
 
 impl From<Arc<dyn KeySource>> for Keys {
@@ -80,7 +87,10 @@ impl Keys {
         if known.seals.len() >= REMEMBERED {
             // Seals of new sessions are in no store yet.
             let Known { seals, keys, .. } = &mut *known;
-            seals.retain(|id, _| keys.contains_key(id));
+            seals.retain(|_, seal| {
+                let seal = seal.as_ref();
+                seal.is_some_and(|seal| keys.contains_key(&name(seal)))
+            });
         }
         known.seals.insert(id, seal);
     }
@@ -93,8 +103,8 @@ impl Keys {
     /// Returns the key of a session that is known to be sealed, if it is unlocked.
     pub(crate) fn unlocked(&self, id: SessionId) -> Option<Arc<SessionKey>> {
         let known = self.known();
-        let origin = known.seals.get(&id)?.as_ref()?.origin;
-        known.keys.get(&origin).cloned()
+        let seal = known.seals.get(&id)?.as_ref()?;
+        known.keys.get(&name(seal)).cloned()
     }
 
     /// Returns the key of a session that begins, if it is to be sealed. Remembers the answer: the store
@@ -123,7 +133,7 @@ impl Keys {
         };
         let key = SessionKey::new(&key, &seal).map_err(|error| refused(error.to_string()))?;
         let key = Arc::new(key);
-        self.known().keys.insert(id, key.clone());
+        self.known().keys.insert(name(&seal), key.clone());
         self.note_seal(id, Some(seal));
         Ok(key)
     }
@@ -138,10 +148,10 @@ impl Keys {
         let refused = move |reason: String| StoreError::Sealed { id, reason };
         {
             let known = self.known();
-            if let Some(key) = known.keys.get(&seal.origin) {
+            if let Some(key) = known.keys.get(&name(seal)) {
                 return Ok(key.clone());
             }
-            if unlocking == Unlocking::Quietly && known.locked.contains(&seal.origin) {
+            if unlocking == Unlocking::Quietly && known.locked.contains(&name(seal)) {
                 return Err(refused("its key is not at hand".to_owned()));
             }
         }
@@ -154,13 +164,13 @@ impl Keys {
         let key = match on_thread("tertulia-key", unwrap).await {
             Ok(key) => key,
             Err(error) => {
-                self.known().locked.insert(seal.origin);
+                self.known().locked.insert(name(seal));
                 return Err(error);
             }
         };
         let key = SessionKey::new(&key, seal).map_err(|error| refused(error.to_string()))?;
         let key = Arc::new(key);
-        self.known().keys.insert(seal.origin, key.clone());
+        self.known().keys.insert(name(seal), key.clone());
         Ok(key)
     }
 

@@ -57,6 +57,7 @@ impl SealedStore {
         seen: &mut HashSet<Hash>,
         hits: &mut Hits,
     ) -> StoreResult<()> {
+        self.keys.note(meta);
         self.key_of(meta.id, Unlocking::Quietly).await?;
         let meta = self.with_words(meta.clone(), Unlocking::Quietly).await?;
         if !query.filter.matches(&meta) {

@@ -67,8 +67,12 @@ impl Sessions {
     }
 
     async fn claimed(&self, id: SessionId) -> StoreResult<crate::SessionLock> {
-        let lock = self.stored().claim(id).await?;
-        lock.ok_or_else(|| refused(id, "is open in another program: close it there first"))
+        if let Some(lock) = self.stored().claim(id).await? {
+            return Ok(lock);
+        }
+        let holder = self.stored().holder(id).await?.unwrap_or_default();
+        let place = format!("session {} (open in {holder})", id.short());
+        Err(StoreError::Locked { place })
     }
 
     /// Reads a session as it is stored, with an unfinished answer saved as an interrupted message.

@@ -230,6 +230,9 @@ pub fn taken_over(place: &dyn Place) {
     );
     writer.say(&*there, "goes on");
     assert_log(&*here, &writer);
+    // Its unfinished answer would be taken for the other's.
+    assert!(now(here.keep_draft(late.id, &late.draft("half"))).is_err());
+    assert_eq!(draft(&*there, late.id), None);
     // The end of the earlier holder ends nothing of the other.
     drop(first);
     assert!(row(&*here, late.id).open);

@@ -250,6 +250,8 @@ fn saving(state: &State) -> Saving {
         Saving::Unsaved
     } else if is_unheard || state.is_running() && state.transcript.is_streaming() {
         Saving::Saving
+    } else if state.meta.as_ref().is_some_and(|meta| meta.seal.is_some()) {
+        Saving::Sealed
     } else {
         Saving::Saved
     }

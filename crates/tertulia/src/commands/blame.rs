@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tertulia_core::blame::{FileEdit, authors, edits_of, ranges};
 use tertulia_core::entry::{Role, ToolOutcome};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, SearchQuery, Trash};
+use tertulia_core::query::{Filter, Page, SearchQuery, Trash};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::SessionMeta;
 use tertulia_store::{Extent, FileTouched, Ledger, Progress};
@@ -104,8 +104,21 @@ pub fn run(args: &BlameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     let committed = committed(&workspace, &path, &mut unknown)?;
     changes.extend(committed);
     changes.sort_by_key(|change| std::cmp::Reverse((change.at, change.seq)));
-    tell(&workspace, &path, lines, &changes, &unknown, ui);
+    let sealed = sealed_sessions(&workspace)?;
+    tell(&workspace, &path, lines, &changes, &unknown, sealed, ui);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Counts the sealed sessions, whose tool calls are in no ledger.
+fn sealed_sessions(workspace: &Workspace) -> CommandResult<usize> {
+    let filter = Filter {
+        sealed: true,
+        trash: Trash::With,
+        ..Filter::default()
+    };
+    let page = Page::first(usize::MAX >> 1);
+    let listing = workspace.wait(workspace.sessions.stored().list(&filter, &page))?;
+    Ok(listing.rows.len())
 }
 
 /// Splits the argument into the file and its lines. A file whose name ends like lines is a file.
@@ -324,6 +337,7 @@ fn tell(
     lines: Lines,
     changes: &[Change],
     unknown: &[usize],
+    sealed: usize,
     ui: &mut Ui,
 ) {
     let unknown = ranges(unknown.iter().copied());
@@ -334,6 +348,7 @@ fn tell(
             "lines": { "from": lines.from, "to": lines.to },
             "changes": changes,
             "unknown": unknown,
+            "sealed": sealed,
         }));
     }
     let now = workspace.sessions.clock().now();
@@ -359,6 +374,16 @@ fn tell(
         let words = ui.styled(DIM, &words);
         ui.line(&words);
         ui.note("no recorded tool call wrote these lines: a person, a script or an unrecorded session did");
+        if sealed > 0 {
+            let words = format!(
+                "{} not looked at",
+                match sealed {
+                    1 => "1 sealed session was".to_owned(),
+                    n => format!("{n} sealed sessions were"),
+                }
+            );
+            ui.note(&words);
+        }
     }
     if let Some(change) = changes.first() {
         let program = &workspace.settings.program;

@@ -9,7 +9,7 @@ use tertulia_formats::json;
 use super::chat::{self, ChatArgs};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::{self, Workspace};
+use crate::open;
 use crate::seal;
 use crate::talk::args::TalkArgs;
 use crate::ui::{Ui, fit};
@@ -78,7 +78,7 @@ pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.seal(row.meta.id))?;
-    tell(&workspace, Row { meta, ..row }, "sealed", ui);
+    tell(Row { meta, ..row }, "sealed", ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,7 +90,7 @@ pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.unseal(row.meta.id))?;
-    tell(&workspace, Row { meta, ..row }, "no longer sealed", ui);
+    tell(Row { meta, ..row }, "no longer sealed", ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -110,7 +110,7 @@ fn confirmed(yes: bool, row: &Row, what: &str, ui: &mut Ui) -> CommandResult<boo
     Ok(sure)
 }
 
-fn tell(workspace: &Workspace, row: Row, state: &str, ui: &mut Ui) {
+fn tell(row: Row, state: &str, ui: &mut Ui) {
     if ui.json {
         return ui.document(&Value::Object(json::session(&row)));
     }
@@ -124,9 +124,9 @@ fn tell(workspace: &Workspace, row: Row, state: &str, ui: &mut Ui) {
             parent.id.short()
         ));
     }
-    if !row.meta.natives.is_empty() || workspace.settings.seal.recipients.is_empty() {
-        ui.note("Backups, exports and the agents' own sessions are not changed.");
-    }
+    ui.note(
+            "Backups, exports, copies in other stores, the agents' own sessions and the prompt history are not changed.",
+        );
 }
 
 fn new_identity(file: &PathBuf, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use age::secrecy::ExposeSecret;
@@ -61,6 +61,13 @@ fn check_apart(file: &Path, store: Option<&Path>) -> KeyResult<()> {
 
 /// Writes a new key to a file that does not exist yet, and returns its recipient.
 pub fn make(file: &Path, store: Option<&Path>) -> KeyResult<String> {
+    if let Some(folder) = file.parent() {
+        // The first key often has no folder yet; a failure shows when the file is written.
+        let _ = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder);
+    }
     check_apart(file, store)?;
     let identity = Identity::generate();
     let recipient = identity.to_public().to_string();

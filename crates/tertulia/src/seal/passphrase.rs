@@ -97,20 +97,20 @@ fn typed(question: &str) -> KeyResult<SecretString> {
         ));
     }
     let read = || -> io::Result<Zeroizing<String>> {
-        let mut terminal = terminal()?;
-        write!(terminal, "{question}")?;
-        terminal.flush()?;
+        let terminal = terminal()?;
         let before = tcgetattr(&terminal)?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
         silent
             .local_modes
             .insert(LocalModes::ECHONL | LocalModes::ICANON);
+        // First, so that nothing that is typed at the question is shown or lost.
         tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
         let _silent = Silent {
             terminal: &terminal,
             before,
         };
+        write!(&terminal, "{question}")?;
         let mut line = Zeroizing::new(String::new());
         BufReader::new(&terminal).read_line(&mut line)?;
         Ok(line)

@@ -125,6 +125,8 @@ struct Shared {
     global: GlobalArgs,
     approve: Option<ApproveMode>,
     ephemeral: bool,
+    /// Whether new sessions are sealed, as the first one.
+    sealed: bool,
     /// Holds output back, since the frontend owns the terminal.
     ui: Mutex<Ui>,
 }
@@ -139,6 +141,7 @@ impl Shared {
             global: global.clone(),
             approve: args.approve,
             ephemeral: args.ephemeral,
+            sealed: args.sealed,
             ui: Mutex::new(held),
         })
     }
@@ -220,6 +223,7 @@ impl Shared {
         let args = TalkArgs {
             approve: self.approve,
             ephemeral: self.ephemeral,
+            sealed: self.sealed && resume.is_none(),
             take_over: if_open == IfOpen::TakeOver,
             resume: resume.map(|id| Some(id.to_string())),
             ..TalkArgs::default()

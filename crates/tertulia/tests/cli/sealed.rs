@@ -14,7 +14,7 @@ const MARKER: &str = "xyzzyplugh";
 
 /// Gives the home a key of its own, outside of the store, and returns its recipient.
 fn with_key(home: &Home) -> String {
-    let file = home.folder("keys").join("id.txt");
+    let file = home.path().join("keys/age/id.txt");
     let made = home.run(&["seal", "--new-identity", file.to_str().unwrap()]);
     let recipient = made.ok().stdout.trim().to_owned();
     assert!(recipient.starts_with("age1"), "{recipient}");
@@ -210,13 +210,31 @@ fn a_project_has_its_sessions_sealed_for_recipients_that_the_user_trusts() {
     show("@").ok().says("between all of us");
     show("@~1").code(5);
     // A project cannot have the sessions of a user stored in plain.
-    let own = home.path().join("keys/id.txt");
+    let own = home.path().join("keys/age/id.txt");
     home.settings(&format!("[seal]\ndefault = true\nidentity = {own:?}\n"));
     fs::write(&file, "[seal]\ndefault = false\n").unwrap();
     let run = home.run(&["chat", "-p", "still sealed"]);
     run.ok()
         .notes("seal.default = false counts only in your own settings");
     assert!(sealed(&home) > 0);
+}
+
+#[test]
+fn what_cannot_look_into_sealed_sessions_says_so() {
+    let home = Home::new();
+    with_key(&home);
+    let write = r#"use file_write {"path":"f.txt","content":"one line\n"}"#;
+    home.run(&["chat", "--sealed", "--approve", "all", "-p", write])
+        .ok();
+    assert!(home.project().join("f.txt").exists());
+    home.run(&["blame", "f.txt"])
+        .ok()
+        .notes("1 sealed session was not looked at");
+    let blamed = home.run(&["blame", "f.txt", "--json"]).ok().json();
+    assert_eq!(blamed["sealed"], 1, "{blamed}");
+    // Its messages and tokens count for its project.
+    let stats = home.run(&["stats", "--json"]).ok().json();
+    assert_eq!(stats["totals"]["sessions"], 1, "{stats:#}");
 }
 
 #[test]
@@ -257,7 +275,7 @@ fn a_key_file_that_others_can_read_or_that_lies_beside_the_store_is_refused() {
     let home = Home::new();
     with_key(&home);
     let id = sealed_chat(&home, "words");
-    let file = home.path().join("keys/id.txt");
+    let file = home.path().join("keys/age/id.txt");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let refused = home.run(&["show", &id]).code(5);
     assert!(refused.stderr.contains("chmod 600"), "{}", refused.stderr);

@@ -11,6 +11,7 @@ mod load;
 mod looking;
 mod picking;
 mod rough;
+mod sealed;
 mod shape;
 mod slash;
 mod stage;

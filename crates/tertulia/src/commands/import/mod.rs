@@ -92,6 +92,9 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             None => return Ok(ExitCode::SUCCESS),
         },
     };
+    if workspace.settings.seal.default {
+        ui.note("imported sessions are stored in plain: `tertulia seal REF` seals one");
+    }
     match args.watch {
         false => import(&workspace, paths, args, ui),
         true => watch::run(&workspace, paths, args, ui),

@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use tertulia_core::price::PriceTable;
 use tertulia_core::query::{Filter, Lookup, Trash};
+use tertulia_core::seal::with_hidden_ids;
 use tertulia_core::stats::{By, Figures, Report, ReportScope};
 use tertulia_formats::stats as formats;
 use tertulia_store::{CaughtUp, Extent, Ledger, Progress, StoreResult};
@@ -187,7 +188,8 @@ fn filter(args: &StatsArgs, workspace: &Workspace) -> CommandResult<Filter> {
         return Err(CommandError::new(ErrorKind::Usage, words));
     }
     Ok(Filter {
-        project: (!args.all).then(|| workspace.settings.project.ids.clone()),
+        // Sealed sessions show only a hash of their project.
+        project: (!args.all).then(|| with_hidden_ids(&workspace.settings.project.ids)),
         kind: args.kind.map(Into::into),
         team: args.team.clone(),
         tag: args.tag.clone(),
