@@ -1,4 +1,4 @@
-//! Tool permissions: the risk of a tool, the four modes, and what the user allowed for the rest of
+//! Tool permissions: the risk of a tool, the modes, and what the user allowed for the rest of
 //! the session. This module neither asks the user nor runs tools.
 
 use std::collections::BTreeSet;
@@ -37,6 +37,8 @@ impl Risk {
 pub enum Approval {
     /// Low-risk tools run at once; others ask the user.
     Ask,
+    /// Low-risk tools and edits of files run at once; others ask the user.
+    Edits,
     /// Low-risk tools run at once; others are denied.
     #[default]
     Low,
@@ -48,7 +50,23 @@ pub enum Approval {
 
 impl Approval {
     /// All modes, in the order of the help.
-    pub const ALL: [Approval; 4] = [Approval::Ask, Approval::Low, Approval::All, Approval::None];
+    pub const ALL: [Approval; 5] = [
+        Approval::Ask,
+        Approval::Edits,
+        Approval::Low,
+        Approval::All,
+        Approval::None,
+    ];
+
+    /// Returns the mode after this one for a user who switches by a key.
+    #[must_use]
+    pub const fn next(self) -> Approval {
+        match self {
+            Approval::Ask => Approval::Edits,
+            Approval::Edits => Approval::All,
+            Approval::All | Approval::Low | Approval::None => Approval::Ask,
+        }
+    }
 
     /// Returns the mode with this name.
     pub fn named(name: &str) -> Option<Approval> {
@@ -60,6 +78,7 @@ impl Approval {
     pub const fn name(self) -> &'static str {
         match self {
             Approval::Ask => "ask",
+            Approval::Edits => "edits",
             Approval::Low => "low",
             Approval::All => "all",
             Approval::None => "none",
@@ -131,7 +150,8 @@ impl Rules {
             Approval::None => Ruling::Refuse,
             Approval::All => Ruling::Run,
             _ if request.risk == Risk::Low || self.always.contains(&request.key) => Ruling::Run,
-            Approval::Ask => Ruling::Ask,
+            Approval::Edits if request.risk == Risk::Medium => Ruling::Run,
+            Approval::Ask | Approval::Edits => Ruling::Ask,
             Approval::Low => Ruling::Refuse,
         }
     }
@@ -185,7 +205,7 @@ pub struct PermissionState {
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
     rules: Arc<Mutex<Rules>>,
-    /// Whether the mode `all` counts as `low`.
+    /// Whether the modes `all` and `edits` count as `low`.
     at_most_low: bool,
 }
 
@@ -198,7 +218,7 @@ impl Permissions {
         }
     }
 
-    /// Returns the same permissions for a participant for which the mode `all` means `low`.
+    /// Returns the same permissions for a participant for which `all` and `edits` mean `low`.
     #[must_use]
     pub fn at_most_low(&self) -> Permissions {
         Permissions {
@@ -210,7 +230,7 @@ impl Permissions {
     /// The mode.
     pub fn mode(&self) -> Approval {
         match self.locked().mode() {
-            Approval::All if self.at_most_low => Approval::Low,
+            Approval::All | Approval::Edits if self.at_most_low => Approval::Low,
             mode => mode,
         }
     }
@@ -273,6 +293,7 @@ mod tests {
             assert_eq!(found, expected, "{mode:?}");
         };
         check(Approval::Ask, [Ruling::Run, Ruling::Ask, Ruling::Ask]);
+        check(Approval::Edits, [Ruling::Run, Ruling::Run, Ruling::Ask]);
         check(Approval::Low, [Ruling::Run, Ruling::Refuse, Ruling::Refuse]);
         check(Approval::All, [Ruling::Run; 3]);
         check(Approval::None, [Ruling::Refuse; 3]);
@@ -347,6 +368,8 @@ mod tests {
             (looks.mode(), looks.ruling(&edit)),
             (Approval::Low, Ruling::Refuse)
         );
+        permissions.change(&PermissionChange::Mode(Approval::Edits));
+        assert_eq!(looks.ruling(&edit), Ruling::Refuse);
         permissions.change(&PermissionChange::Mode(Approval::Ask));
         assert_eq!(looks.ruling(&edit), Ruling::Ask);
     }

@@ -116,8 +116,8 @@ pub const COMMANDS: &[Command] = &[
     command("/stats", "", Free, "messages and tokens, by day, agent and model", &[]),
     command("/model", "[NAME]", Model, "use another model, or list the models", &[]),
     command("/agents", "", Free, "which agents are ready", &[]),
-    command("/approve", "ask|low|all|none", Approve, "tool policy of this session; revokes what was allowed", &[
-        line(ALL, "MODE", "tool policy of this session: ask, low, all or none; revokes what was allowed"),
+    command("/approve", "ask|edits|low|all|none", Approve, "tool policy of this session; revokes what was allowed", &[
+        line(ALL, "MODE", "tool policy of this session: ask, edits, low, all or none; revokes what was allowed"),
     ]),
     command("/permissions", "[revoke N|all]", Free, "what tools may do without asking; revoke it", &[
         line(ALL, "[revoke N]", "what tools may do without asking; revoke one, or all"),

@@ -2,14 +2,17 @@
 
 mod answers;
 mod held;
+mod mouse;
 mod overlay;
 mod session;
 mod slash;
 #[cfg(test)]
 mod tests;
 
-use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::{Position, Rect, Size};
+use crossterm::event::{KeyEvent, KeyEventKind};
+use ratatui::layout::Size;
+use tertulia_agents::approval::PermissionChange;
+use tertulia_engine::text::permissions::meaning;
 
 use super::activity::Doing;
 use super::effect::{Effect, Event, Next, Now};
@@ -27,8 +30,6 @@ use super::store_service::Request;
 use super::transcript;
 pub use slash::sessions;
 
-/// Rows per notch of the mouse wheel.
-const NOTCH: isize = 3;
 /// Signal number (SIGINT) recorded when the user leaves by pressing Ctrl+C twice.
 const INTERRUPT: u8 = 2;
 /// Signal number (SIGHUP) of a terminal that is gone.
@@ -40,7 +41,7 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Event::Key(key) => pressed(state, key, now),
         Event::Paste(text) => pasted(state, &text, now),
-        Event::Mouse(mouse) => pointed(state, mouse, now),
+        Event::Mouse(mouse) => mouse::pointed(state, mouse, now),
         Event::Resize(size) => {
             resize(state, size);
             // Redraws even if the size is unchanged: a terminal that shrank for a moment has lost
@@ -235,12 +236,21 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
             state.todos.toggle();
             Vec::new()
         }
+        Action::Mode => switch_mode(state, now),
         Action::Help => {
             open(state, Layer::Help(Box::new(Help::new(help_rows()))));
             Vec::new()
         }
         _ => Vec::new(),
     }
+}
+
+/// Switches to the next tool policy.
+fn switch_mode(state: &mut State, now: Now) -> Vec<Effect> {
+    let mode = state.permissions.mode.next();
+    let words = format!("tool policy: {} ({})", mode.name(), meaning(mode));
+    state.toasts.push(Tone::Note, &words, now.at);
+    vec![Effect::Permit(PermissionChange::Mode(mode))]
 }
 
 fn scrolled(state: &mut State, scroll: impl FnOnce(&mut transcript::Transcript)) -> Vec<Effect> {
@@ -446,42 +456,6 @@ fn written(state: &mut State, text: &str) -> Vec<Effect> {
         input::Did::Complete(asked) => vec![Effect::Ask(Box::new(Request::Complete(asked)))],
         _ => Vec::new(),
     }
-}
-
-fn pointed(state: &mut State, mouse: MouseEvent, now: Now) -> Vec<Effect> {
-    let by = match mouse.kind {
-        MouseEventKind::ScrollUp => -NOTCH,
-        MouseEventKind::ScrollDown => NOTCH,
-        _ => 0,
-    };
-    if !state.overlays.is_empty() {
-        return match by {
-            0 => Vec::new(),
-            by => overlay::wheeled(state, by, now),
-        };
-    }
-    if by != 0 {
-        return scrolled(state, |transcript| transcript.scroll(by));
-    }
-    let area = geometry::screen_areas(state).transcript;
-    let at = Position::new(mouse.column, mouse.row);
-    let did = match mouse.kind {
-        MouseEventKind::Down(MouseButton::Left) if area.contains(at) => {
-            state.transcript.press(mouse.row - area.y)
-        }
-        MouseEventKind::Down(MouseButton::Left) => {
-            state.transcript.deselect();
-            transcript::Did::Changed
-        }
-        MouseEventKind::Drag(MouseButton::Left) => state.transcript.drag(row_in(area, mouse.row)),
-        MouseEventKind::Up(MouseButton::Left) => state.transcript.release(),
-        _ => return Vec::new(),
-    };
-    followed(state, did, now)
-}
-
-fn row_in(area: Rect, row: u16) -> i32 {
-    i32::from(row) - i32::from(area.y)
 }
 
 /// Opens an overlay.

@@ -225,6 +225,8 @@ pub enum OutputFormat {
 pub enum ApproveMode {
     /// Read-only tools run, others ask first
     Ask,
+    /// Read-only tools and edits of files run, others ask first
+    Edits,
     /// Read-only tools run, others are denied
     Low,
     /// All tools run
@@ -237,6 +239,7 @@ impl From<ApproveMode> for Approval {
     fn from(mode: ApproveMode) -> Approval {
         match mode {
             ApproveMode::Ask => Approval::Ask,
+            ApproveMode::Edits => Approval::Edits,
             ApproveMode::Low => Approval::Low,
             ApproveMode::All => Approval::All,
             ApproveMode::None => Approval::None,

@@ -68,8 +68,8 @@ pub(super) fn launch(
     };
     // The settings take precedence.
     env.extend(program.env.iter().cloned());
-    // The permission mode gives the answers: `all` is always yes, `ask` asks the user.
-    let answered = [Approval::Ask, Approval::All].contains(&question.approval);
+    // The permission mode gives the answers: `all` is always yes, the others ask the user.
+    let answered = [Approval::Ask, Approval::Edits, Approval::All].contains(&question.approval);
     let asks = program.vendor == Vendor::Claude && answered;
     let words = stdin(program, question, native);
     let words = match program.vendor {
@@ -137,7 +137,9 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
         Approval::None => strings(&["--tools", ""]),
         Approval::Low => Vec::new(),
         Approval::Ask => strings(CLAUDE_ASKS),
-        Approval::All => strings(&[&["--permission-mode", "acceptEdits"], CLAUDE_ASKS].concat()),
+        Approval::Edits | Approval::All => {
+            strings(&[&["--permission-mode", "acceptEdits"], CLAUDE_ASKS].concat())
+        }
     });
     args.extend(program.args.iter().cloned());
     // It would retry for three minutes in silence.
@@ -181,7 +183,8 @@ fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>
         args.push("--ephemeral".into());
     }
     let sandbox = match question.approval {
-        Approval::None | Approval::Low | Approval::Ask => "read-only",
+        // It cannot ask, and its other sandbox runs commands, too.
+        Approval::None | Approval::Low | Approval::Ask | Approval::Edits => "read-only",
         Approval::All => "workspace-write",
     };
     args.extend(option("-s", Some(sandbox)));
@@ -202,7 +205,7 @@ fn gemini(
     args.extend(option("--resume", session));
     args.extend(match approval {
         Approval::None => strings(&["--approval-mode", "plan"]),
-        Approval::Low | Approval::Ask => Vec::new(),
+        Approval::Low | Approval::Ask | Approval::Edits => Vec::new(),
         Approval::All => strings(&["--yolo"]),
     });
     args.extend(program.args.iter().cloned());
@@ -224,7 +227,7 @@ fn opencode(
     args.extend(option("--session", session));
     let access = match question.approval {
         Approval::None => Some(Access::Nothing),
-        Approval::Low | Approval::Ask => Some(Access::Looking),
+        Approval::Low | Approval::Ask | Approval::Edits => Some(Access::Looking),
         Approval::All => None,
     };
     if access.is_none() {

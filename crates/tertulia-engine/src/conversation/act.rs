@@ -51,9 +51,11 @@ impl Asking<'_> {
             Verdict::No if self.is_held_back(request.risk) => Some(refusal(
                 "the call could not be saved, and nothing is done that is not in the log first",
             )),
-            Verdict::No if self.access.rules.mode() == Approval::Ask => Some(refusal(
-                "the user does not want this tool to be used now; do not try again, ask what to do instead",
-            )),
+            Verdict::No if [Approval::Ask, Approval::Edits].contains(&self.access.rules.mode()) => {
+                Some(refusal(
+                    "the user does not want this tool to be used now; do not try again, ask what to do instead",
+                ))
+            }
             Verdict::No => Some(refusal(&format!(
                 "this tool is not allowed here: only tools that look and change nothing are (approval mode '{}')",
                 self.access.rules.mode().name()
@@ -81,7 +83,9 @@ impl Asking<'_> {
     pub(super) fn approval(&self) -> Approval {
         match self.access.rules.mode() {
             _ if self.is_replay() => Approval::None,
-            Approval::Ask | Approval::All if self.is_held_back(Risk::High) => Approval::Low,
+            Approval::Ask | Approval::Edits | Approval::All if self.is_held_back(Risk::High) => {
+                Approval::Low
+            }
             mode => mode,
         }
     }

@@ -6,6 +6,7 @@ use tertulia_agents::approval::{Approval, PermissionChange, PermissionState};
 pub fn meaning(mode: Approval) -> &'static str {
     match mode {
         Approval::Ask => "read-only tools run, others ask first",
+        Approval::Edits => "read-only tools and edits of files run, others ask first",
         Approval::Low => "read-only tools run, others are denied",
         Approval::All => "every tool runs without asking",
         Approval::None => "agents get no tools",
@@ -102,7 +103,7 @@ mod tests {
     fn what_is_allowed_is_told_with_the_way_to_change_it() {
         insta::assert_snapshot!(lines(&state(&["file_edit", "shell ls"])).join("\n"), @r"
         tool policy: ask (read-only tools run, others ask first)
-        /approve ask|low|all|none changes it for this session
+        /approve ask|edits|low|all|none changes it for this session
 
         always allowed until you leave:
           1  file_edit
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(mode("none"), Ok(Approval::None));
         assert_eq!(
             mode("maybe").unwrap_err(),
-            "knows no mode 'maybe', only ask, low, all, none"
+            "knows no mode 'maybe', only ask, edits, low, all, none"
         );
         assert!(mode("").is_err());
         assert_eq!(revoked(""), Ok(None));

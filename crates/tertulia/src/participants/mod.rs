@@ -350,6 +350,10 @@ fn run_options(
             ui.warn("not interactive: tools that change anything are denied");
             Approval::Low
         }
+        Some(Approval::Edits) if !options.can_ask => {
+            ui.warn("not interactive: tools that do more than edit files are denied");
+            Approval::Edits
+        }
         Some(mode) => mode,
         None if options.can_ask => Approval::Ask,
         None => Approval::Low,

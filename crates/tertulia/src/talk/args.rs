@@ -59,8 +59,8 @@ pub struct TalkArgs {
     /// Encrypt the new session: only those who have its key can read it
     #[arg(long, conflicts_with_all = ["ephemeral", "go_on", "resume", "session", "session_file"])]
     pub sealed: bool,
-    /// Tool policy: read-only tools always run; others ask (ask), are denied (low) or all run (all); none
-    /// turns tools off [default: ask on a terminal, low elsewhere]
+    /// Tool policy: read-only tools always run; others ask (ask), ask unless they edit files (edits), are
+    /// denied (low) or all run (all); none turns tools off [default: ask on a terminal, low elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
     pub approve: Option<ApproveMode>,
     /// Line by line, for screen readers and simple terminals

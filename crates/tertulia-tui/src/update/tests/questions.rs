@@ -78,6 +78,23 @@ fn what_is_written_is_left_and_come_back_to() {
 }
 
 #[test]
+fn a_key_switches_the_tool_policy() {
+    let mut play = Play::talked();
+    for (mode, name) in [(Approval::Edits, "edits"), (Approval::All, "all")] {
+        let effects = play.keys("<backtab>");
+        assert_eq!(effects, [format!("permit Mode({mode:?})")]);
+        play.sees(&format!("tool policy: {name}"));
+        let state = PermissionState {
+            mode,
+            always: Vec::new(),
+        };
+        play.live(LiveEvent::Session(SessionEvent::Permissions { state }));
+        play.sees(&format!("approve: {name}"));
+    }
+    assert_eq!(play.keys("<backtab>"), ["permit Mode(Ask)"]);
+}
+
+#[test]
 fn what_is_always_allowed_is_seen_and_revoked() {
     let mut play = Play::talked();
     let permissions = |always: &[&str]| {

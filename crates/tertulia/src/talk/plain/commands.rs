@@ -143,7 +143,7 @@ mod tests {
         insta::assert_snapshot!(help(Kind::Team), @r"
         /help                    this
         /info                    this session's id, title and message counts
-        /approve MODE            tool policy of this session: ask, low, all or none; revokes what was allowed
+        /approve MODE            tool policy of this session: ask, edits, low, all or none; revokes what was allowed
         /permissions [revoke N]  what tools may do without asking; revoke one, or all
         /members                 who is here
         /queue                   who is still to speak

@@ -1,0 +1,50 @@
+//! The mouse: the wheel scrolls, dragging selects.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::{followed, overlay, scrolled};
+use crate::effect::{Effect, Now};
+use crate::geometry;
+use crate::state::State;
+use crate::transcript;
+
+/// Rows per notch of the mouse wheel.
+const NOTCH: isize = 3;
+
+/// Applies a mouse event.
+pub fn pointed(state: &mut State, mouse: MouseEvent, now: Now) -> Vec<Effect> {
+    let by = match mouse.kind {
+        MouseEventKind::ScrollUp => -NOTCH,
+        MouseEventKind::ScrollDown => NOTCH,
+        _ => 0,
+    };
+    if !state.overlays.is_empty() {
+        return match by {
+            0 => Vec::new(),
+            by => overlay::wheeled(state, by, now),
+        };
+    }
+    if by != 0 {
+        return scrolled(state, |transcript| transcript.scroll(by));
+    }
+    let area = geometry::screen_areas(state).transcript;
+    let at = Position::new(mouse.column, mouse.row);
+    let did = match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) if area.contains(at) => {
+            state.transcript.press(mouse.row - area.y)
+        }
+        MouseEventKind::Down(MouseButton::Left) => {
+            state.transcript.deselect();
+            transcript::Did::Changed
+        }
+        MouseEventKind::Drag(MouseButton::Left) => state.transcript.drag(row_in(area, mouse.row)),
+        MouseEventKind::Up(MouseButton::Left) => state.transcript.release(),
+        _ => return Vec::new(),
+    };
+    followed(state, did, now)
+}
+
+fn row_in(area: Rect, row: u16) -> i32 {
+    i32::from(row) - i32::from(area.y)
+}
