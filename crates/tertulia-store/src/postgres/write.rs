@@ -158,10 +158,7 @@ impl<'a> Append<'a> {
         let (id, row) = (self.id.uuid(), row_of(&self.meta)?);
         let (after, after_hash) = (number(self.after.seq), self.after.hash.bytes().to_vec());
         let forget_draft = match has_words(self.entries) {
-            true => {
-                ", forgotten AS (DELETE FROM tertulia_draft
-                   WHERE session IN (SELECT log FROM moved))"
-            }
+            true => ", draft = NULL",
             false => "",
         };
         let mut values: Vec<Value<'_>> = vec![
@@ -171,16 +168,30 @@ impl<'a> Append<'a> {
             (&columns.state, Type::INT2),
             (&columns.project, Type::INT8),
             (&columns.title, Type::INT8),
+            (&columns.hour, Type::INT8),
             (&columns.updated, Type::INT8),
             (&columns.changed, Type::INT8),
             (&columns.head, Type::INT8),
             (&columns.hash, Type::BYTEA),
             (&row, Type::BYTEA),
             (&id, Type::UUID),
-            (&batch.seqs, Type::INT8_ARRAY),
-            (&batch.parts, Type::INT4_ARRAY),
-            (&batch.lines, Type::BYTEA_ARRAY),
         ];
+        // The server plans the statement anew each time, and plans one line faster than arrays.
+        let lines = match (&batch.seqs[..], &batch.parts[..], &batch.lines[..]) {
+            ([seq], [parts], [line]) => {
+                values.push((seq, Type::INT8));
+                values.push((parts, Type::INT4));
+                values.push((line, Type::BYTEA));
+                "SELECT log, $14, $15, $16 FROM moved"
+            }
+            _ => {
+                values.push((&batch.seqs, Type::INT8_ARRAY));
+                values.push((&batch.parts, Type::INT4_ARRAY));
+                values.push((&batch.lines, Type::BYTEA_ARRAY));
+                "SELECT log, seq, parts, line
+                 FROM moved, unnest($14, $15, $16) AS one(seq, parts, line)"
+            }
+        };
         let fenced = match fence {
             NO_FENCE => "",
             _ => {
@@ -190,12 +201,10 @@ impl<'a> Append<'a> {
         };
         let sql = format!(
             "WITH moved AS (
-               UPDATE tertulia_session SET state = $4, project = $5, title = $6, updated = $7,
-                 changed = $8, head = $9, hash = $10, row = $11
-               WHERE log = $1 AND id = $12 AND head = $2 AND hash = $3{fenced} RETURNING log){forget_draft}
-             INSERT INTO tertulia_entry(session, seq, parts, line)
-             SELECT moved.log, seq, parts, line
-             FROM moved, unnest($13, $14, $15) AS one(seq, parts, line)"
+               UPDATE tertulia_session SET state = $4, project = $5, title = $6, hour = $7,
+                 updated = $8, changed = $9, head = $10, hash = $11, row = $12{forget_draft}
+               WHERE log = $1 AND id = $13 AND head = $2 AND hash = $3{fenced} RETURNING log)
+             INSERT INTO tertulia_entry(session, seq, parts, line) {lines}"
         );
         let inserted = execute(client, &sql, &values).await?;
         Ok(inserted > 0)
@@ -350,9 +359,9 @@ pub(super) async fn insert_row(
     );
     let sql =
         "INSERT INTO tertulia_session(log, id, base, base_seq, state, kind, team, project, title,
-                 updated, changed, head, hash, row)
-               VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    let values: [Value<'_>; 14] = [
+                 hour, updated, changed, head, hash, row)
+               VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    let values: [Value<'_>; 15] = [
         (&log, Type::UUID),
         (&id.uuid(), Type::UUID),
         (&owner, Type::UUID),
@@ -362,6 +371,7 @@ pub(super) async fn insert_row(
         (&columns.team, Type::INT8),
         (&columns.project, Type::INT8),
         (&columns.title, Type::INT8),
+        (&columns.hour, Type::INT8),
         (&columns.updated, Type::INT8),
         (&columns.changed, Type::INT8),
         (&columns.head, Type::INT8),
