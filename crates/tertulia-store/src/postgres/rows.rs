@@ -383,6 +383,22 @@ impl Derived {
             hash: meta.head.hash.bytes().to_vec(),
         }
     }
+
+    /// Returns true if a session is found and listed by the same values as before.
+    pub(super) fn is_found_as(&self, before: &Derived) -> bool {
+        let by = |columns: &Derived| {
+            let Derived {
+                state,
+                project,
+                title,
+                changed,
+                hour,
+                ..
+            } = columns;
+            (*state, *project, *title, *changed, *hour)
+        };
+        by(self) == by(before)
+    }
 }
 
 /// Returns the head of a log at an entry, if that entry is readable.

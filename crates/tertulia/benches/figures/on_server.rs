@@ -72,12 +72,14 @@ pub fn measure(table: &mut Table) {
     // Before and after, so that a busy machine does not favour one of them.
     let before = raw_turns(&other, span / 4, "raw_before");
     let commits = committed(&other);
-    let ours = store_turns(&schema, span);
+    let ours = store_turns(&schema, span, false);
     let commits = committed(&other) - commits;
     let after = raw_turns(&other, span / 4, "raw_after");
+    let locked = store_turns(&schema, span / 4, true);
     let raw = Turns::of(vec![before.times, after.times], before.span + after.span);
     table.fact("postgres: turns a second", ours.rate(), "");
     table.fact("postgres: raw inserts in pairs a second", raw.rate(), "");
+    table.fact("postgres: turns a second under locks", locked.rate(), "");
     table.at_most(
         "postgres: commits per turn",
         commits / ours.times.len() as f64,
@@ -175,7 +177,8 @@ fn raw_turns(schema: &Schema, span: Duration, name: &str) -> Turns {
 }
 
 /// Two appends per turn. Afterwards every log is read: nothing is lost or doubled.
-fn store_turns(schema: &Schema, span: Duration) -> Turns {
+/// Under locks, as sessions that are open are, an append compares the number of its lock, too.
+fn store_turns(schema: &Schema, span: Duration, locked: bool) -> Turns {
     drop(schema.open_store().unwrap());
     let client = |number: usize| {
         let options = options(schema.url(), schema.scratch().path());
@@ -183,6 +186,11 @@ fn store_turns(schema: &Schema, span: Duration) -> Turns {
             let store = PostgresStore::open(options).unwrap();
             let mut sessions: Vec<(SessionId, Head)> = (0..SESSIONS / CLIENTS)
                 .map(|_| session(&store, 2, MESSAGE, number as u64, "bench"))
+                .collect();
+            let locks: Vec<_> = sessions
+                .iter()
+                .filter(|_| locked)
+                .map(|(id, _)| now(store.claim(*id)).unwrap().unwrap())
                 .collect();
             let messages = messages(number as u64);
             let mut times = Vec::new();
@@ -203,6 +211,7 @@ fn store_turns(schema: &Schema, span: Duration) -> Turns {
                 times.push(taken);
                 turn += 1;
             }
+            drop(locks);
             (times, sessions)
         })
     };
