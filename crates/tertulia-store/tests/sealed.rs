@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
 
 use tertulia_core::entry::{Body, Compacted, Entry, Kind, NewEntry, Relation};
 use tertulia_core::id::{Seq, SessionId};
@@ -432,34 +431,5 @@ fn a_merge_of_sealed_sessions_is_sealed() {
                 .all(|entry| !entry.line().contains("secret"))
         );
         is_sealed(now(locked.load(merge.id)));
-    });
-}
-
-/// Median time of an append in microseconds, in plain and sealed, taken in turns.
-#[test]
-#[ignore = "a measurement, which fails if sealing costs more than a fifth of an append"]
-fn sealing_costs_little_per_append() {
-    on_each(|unlocked, _| {
-        let words = "a message of about a kilobyte ".repeat(34);
-        let plain = now(unlocked.create(&start(10), vec![])).unwrap().0.id;
-        let sealed = sealed(unlocked, 11, vec![]);
-        let mut logs = [plain, sealed].map(|id| (id, now(unlocked.row(id)).unwrap().meta.head));
-        let mut times = [Vec::new(), Vec::new()];
-        for _ in 0..400 {
-            for ((id, head), times) in logs.iter_mut().zip(&mut times) {
-                let begun = Instant::now();
-                let entries = now(unlocked.append(*id, *head, vec![human(&words)])).unwrap();
-                times.push(begun.elapsed().as_micros());
-                *head = entries[0].head();
-            }
-        }
-        let [plain, sealed] = times.map(|mut times| {
-            times.sort_unstable();
-            times[times.len() / 2]
-        });
-        assert!(
-            sealed * 5 < plain * 6,
-            "plain {plain} µs, sealed {sealed} µs"
-        );
     });
 }

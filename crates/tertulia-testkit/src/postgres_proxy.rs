@@ -43,6 +43,8 @@ pub enum Cut {
 #[derive(Debug, Default)]
 struct Control {
     armed: Mutex<Option<Cut>>,
+    /// Both ends of each connection that may still be open.
+    open: Mutex<Vec<[TcpStream; 2]>>,
     cuts: AtomicUsize,
     is_silent: AtomicBool,
 }
@@ -84,6 +86,20 @@ impl Proxy {
         *self.control.armed.lock().unwrap() = Some(cut);
     }
 
+    /// Cuts one of the open connections, whatever passes through it now. Returns false if there is
+    /// none.
+    pub fn cut_one(&self, number: usize) -> bool {
+        let mut open = self.control.open.lock().unwrap();
+        if open.is_empty() {
+            return false;
+        }
+        let place = number % open.len();
+        let [client, server] = open.swap_remove(place);
+        end(&[&client, &server]);
+        self.control.cuts.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
     /// Returns the number of connections that were cut.
     pub fn cuts(&self) -> usize {
         self.control.cuts.load(Ordering::SeqCst)
@@ -100,6 +116,11 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
     at_once(&client);
     at_once(&server);
     let is_cut = Arc::new(AtomicBool::new(false));
+    let mut open = control.open.lock().unwrap();
+    // Of those that ended, the other side is no longer known.
+    open.retain(|[client, _]| client.peer_addr().is_ok());
+    open.push([client.try_clone().unwrap(), server.try_clone().unwrap()]);
+    drop(open);
     let answers = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let (theirs, cut) = (control.clone(), is_cut.clone());
     thread::spawn(move || {

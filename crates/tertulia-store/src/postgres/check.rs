@@ -160,7 +160,8 @@ async fn check_log(client: &Client, log: Uuid) -> Answer<Option<Checked>> {
 
 /// Returns the derived columns of a row.
 async fn columns(client: &Client, log: Uuid) -> Answer<Option<Derived>> {
-    let sql = "SELECT state, kind, team, project, title, updated, changed, head, hash
+    let sql = "SELECT state, kind, team, project, title, hour, updated, changed, head,
+                 hash
                FROM tertulia_session WHERE log = $1";
     let rows = query(client, sql, &[(&log, Type::UUID)]).await?;
     let Some(row) = rows.first() else {
@@ -172,10 +173,11 @@ async fn columns(client: &Client, log: Uuid) -> Answer<Option<Derived>> {
         team: row.try_get(2)?,
         project: row.try_get(3)?,
         title: row.try_get(4)?,
-        updated: row.try_get(5)?,
-        changed: row.try_get(6)?,
-        head: row.try_get(7)?,
-        hash: row.try_get(8)?,
+        hour: row.try_get(5)?,
+        updated: row.try_get(6)?,
+        changed: row.try_get(7)?,
+        head: row.try_get(8)?,
+        hash: row.try_get(9)?,
     }))
 }
 
@@ -209,14 +211,16 @@ pub(super) async fn update_row(client: &Client, log: Uuid, meta: &SessionMeta) -
     let columns = Derived::of(meta);
     let sql =
         "UPDATE tertulia_session SET state = $2, kind = $3, team = $4, project = $5, title = $6,
-                 updated = $7, changed = $8, head = $9, hash = $10, row = $11 WHERE log = $1";
-    let values: [Value<'_>; 11] = [
+                 hour = $7, updated = $8, changed = $9, head = $10, hash = $11, row = $12
+         WHERE log = $1";
+    let values: [Value<'_>; 12] = [
         (&log, Type::UUID),
         (&columns.state, Type::INT2),
         (&columns.kind, Type::TEXT),
         (&columns.team, Type::INT8),
         (&columns.project, Type::INT8),
         (&columns.title, Type::INT8),
+        (&columns.hour, Type::INT8),
         (&columns.updated, Type::INT8),
         (&columns.changed, Type::INT8),
         (&columns.head, Type::INT8),

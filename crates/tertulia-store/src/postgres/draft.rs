@@ -1,4 +1,5 @@
-//! Drafts: unfinished answers, one per session.
+//! Drafts: unfinished answers, one per session. They stand in the row of the session, so that the
+//! append that replaces one removes it without a statement of its own.
 
 use tokio_postgres::types::Type;
 
@@ -12,10 +13,8 @@ impl Server {
         let body = serde_json::to_vec(&draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
         // Not in a session that was taken over: the draft would be the other writer's.
-        let sql = "INSERT INTO tertulia_draft(session, body)
-                   SELECT log, $2 FROM tertulia_session WHERE id = $1 AND NOT EXISTS
-                     (SELECT 1 FROM tertulia_lease WHERE session = $1 AND $3 > 0 AND fence > $3)
-                   ON CONFLICT (session) DO UPDATE SET body = excluded.body";
+        let sql = "UPDATE tertulia_session SET draft = $2 WHERE id = $1 AND NOT EXISTS
+                     (SELECT 1 FROM tertulia_lease WHERE session = $1 AND $3 > 0 AND fence > $3)";
         let what = "cannot keep a draft";
         let fence = self.fence(id);
         let kept = self.run(what, Some(id), async |client, _| {
@@ -37,7 +36,7 @@ impl Server {
         self.transact(what, Some(id), Mode::Read, async |client, _| {
             let found = find(client, id, false).await?;
             let found = found.ok_or(StoreError::NotFound(id))?;
-            let sql = "SELECT body FROM tertulia_draft WHERE session = $1";
+            let sql = "SELECT draft FROM tertulia_session WHERE log = $1 AND draft IS NOT NULL";
             let rows = query(client, sql, &[(&found.log, Type::UUID)]).await?;
             let Some(row) = rows.first() else {
                 return Ok(None);

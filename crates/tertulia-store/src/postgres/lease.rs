@@ -25,10 +25,14 @@ const RENEWALS: u32 = 3;
 const RELEASE_WITHIN: Duration = Duration::from_secs(2);
 /// Stands for a session without a lock of this store.
 pub(super) const NO_FENCE: i64 = 0;
-/// Condition of an append under a lock: there is no later holder. `$12` is the session, `$16` the
-/// fence.
-pub(super) const FENCED: &str =
-    " AND NOT EXISTS (SELECT 1 FROM tertulia_lease WHERE session = $12 AND fence > $16)";
+
+/// Returns the condition of an append under a lock: there is no later holder. The values are the
+/// session and the fence number. A value is planned faster than a join.
+pub(super) fn not_taken(session: usize, fence: usize) -> String {
+    format!(
+        " AND coalesce((SELECT fence FROM tertulia_lease WHERE session = ${session}), 0) <= ${fence}"
+    )
+}
 
 /// A lock that this store holds.
 #[derive(Debug)]

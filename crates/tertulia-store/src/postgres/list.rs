@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row as SqlRow};
 use uuid::Uuid;
 
-use super::rows::{COLUMNS, Found, found, key, number};
+use super::rows::{COLUMNS, Found, found, hour_of, key, number};
 use super::server::{Answer, Mode, Server, Value, query};
 use crate::StoreResult;
 use crate::paging::{self, Counts};
@@ -125,11 +125,15 @@ impl Conditions {
             conditions.contains_any(vec![parent.to_string().into_bytes()]);
         }
         if let Some(since) = filter.since {
-            conditions.add("updated >= ?", Parameter::Number(since.as_microsecond()));
+            let since = since.as_microsecond();
+            conditions.add("hour >= ?", Parameter::Number(hour_of(since)));
+            conditions.add("updated >= ?", Parameter::Number(since));
         }
         if let Some(until) = filter.until {
             // A column holds whole microseconds.
-            conditions.add("updated <= ?", Parameter::Number(until.as_microsecond()));
+            let until = until.as_microsecond();
+            conditions.add("hour <= ?", Parameter::Number(hour_of(until)));
+            conditions.add("updated <= ?", Parameter::Number(until));
         }
         if filter.order == Order::Changed {
             conditions.sql.push("changed IS NOT NULL".to_owned());
@@ -137,14 +141,29 @@ impl Conditions {
         conditions
     }
 
-    async fn select(&self, client: &Client, order: &str, limit: i64) -> Answer<Vec<SqlRow>> {
+    /// Selects the newest sessions by a column.
+    async fn select(&self, client: &Client, by: Order, limit: i64) -> Answer<Vec<SqlRow>> {
         let conditions = self.sql.join(" AND ");
+        let column = column(by);
+        let order = match by {
+            // The order of the index comes first, which leaves little to sort.
+            Order::Updated => "hour DESC, updated DESC, id DESC",
+            Order::Changed => "changed DESC, id DESC",
+        };
         let sql = format!(
-            "SELECT {COLUMNS}, {OPEN}, {order}, id FROM tertulia_session WHERE {conditions}
-             ORDER BY {order} DESC, id DESC LIMIT {limit}"
+            "SELECT {COLUMNS}, {OPEN}, {column}, id FROM tertulia_session WHERE {conditions}
+             ORDER BY {order} LIMIT {limit}"
         );
         let values: Vec<Value<'_>> = self.values.iter().map(Parameter::value).collect();
         Ok(query(client, &sql, &values).await?)
+    }
+}
+
+/// Returns the column of an order.
+fn column(order: Order) -> &'static str {
+    match order {
+        Order::Updated => "updated",
+        Order::Changed => "changed",
     }
 }
 
@@ -209,7 +228,7 @@ impl Server {
         self.transact(what, None, Mode::Read, async |client, _| {
             let mut sessions = Sessions::default();
             let rows = matching(&lookup)
-                .select(client, "updated", LONGEST_CHOICE)
+                .select(client, Order::Updated, LONGEST_CHOICE)
                 .await?;
             for row in rows {
                 let found = found(client, &row).await?;
@@ -250,10 +269,7 @@ fn matching(lookup: &Lookup) -> Conditions {
 
 /// Returns the sessions of a page and one more, if there is one.
 async fn page_of(client: &Client, filter: &Filter, page: &Page) -> Answer<Sessions> {
-    let column = match filter.order {
-        Order::Updated => "updated",
-        Order::Changed => "changed",
-    };
+    let column = column(filter.order);
     let wanted = page.limit.saturating_add(1);
     let batch = wanted.max(BATCH);
     let limit = i64::try_from(batch).unwrap_or(i64::MAX);
@@ -264,13 +280,16 @@ async fn page_of(client: &Client, filter: &Filter, page: &Page) -> Answer<Sessio
     loop {
         let mut conditions = Conditions::of(filter);
         if let Some((at, id)) = after {
+            if filter.order == Order::Updated {
+                conditions.add("hour <= ?", Parameter::Number(hour_of(at)));
+            }
             let time = conditions.place(Parameter::Number(at));
             let tie = conditions.place(Parameter::Id(id));
             conditions
                 .sql
                 .push(format!("({column}, id) < ({time}, {tie})"));
         }
-        let rows = conditions.select(client, column, limit).await?;
+        let rows = conditions.select(client, filter.order, limit).await?;
         for row in &rows {
             after = Some((row.try_get(7)?, row.try_get(8)?));
             let found = found(client, row).await?;

@@ -2,10 +2,9 @@
 //!
 //! ```text
 //! tertulia_store      format and id of the store
-//! tertulia_session    one row per session, derived from its log
+//! tertulia_session    one row per session, derived from its log, with its unfinished answer
 //! tertulia_entry      the log lines; tertulia_part has the rest of very long ones
 //! tertulia_snapshot   metadata every so many entries, so that a fork need not fold all
-//! tertulia_draft      unfinished answers
 //! tertulia_lease      who has which session open
 //! tertulia_damaged    originals of logs that a repair changed
 //! ```

@@ -82,13 +82,6 @@ impl Server {
 }
 
 async fn remove(client: &Client, log: Uuid) -> Answer<Vec<Uuid>> {
-    let values: [Value<'_>; 1] = [(&log, Type::UUID)];
-    execute(
-        client,
-        "DELETE FROM tertulia_draft WHERE session = $1",
-        &values,
-    )
-    .await?;
     make_shared_prefix(client, log).await?;
     let mut changed = Vec::new();
     let mut prefix = Some(log);
@@ -103,7 +96,7 @@ async fn remove(client: &Client, log: Uuid) -> Answer<Vec<Uuid>> {
 async fn make_shared_prefix(client: &Client, log: Uuid) -> Answer<()> {
     let sql = format!(
         "UPDATE tertulia_session SET id = NULL, state = {PURGED}, team = NULL, project = NULL,
-           title = NULL, changed = NULL, row = '' WHERE log = $1"
+           title = NULL, changed = NULL, row = '', draft = NULL WHERE log = $1"
     );
     execute(client, &sql, &[(&log, Type::UUID)]).await?;
     Ok(())

@@ -64,6 +64,11 @@ pub(super) fn key(text: &str) -> i64 {
     i64::from_be_bytes(bytes)
 }
 
+/// Returns the hour of a time in microseconds.
+pub(super) fn hour_of(microseconds: i64) -> i64 {
+    microseconds.div_euclid(3_600_000_000)
+}
+
 /// Serialises metadata.
 pub(super) fn row_of(meta: &SessionMeta) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(meta).map_err(|error| StoreError::failed("cannot write metadata", error))
@@ -355,6 +360,8 @@ pub(super) struct Derived {
     pub(super) team: Option<i64>,
     pub(super) project: Option<i64>,
     pub(super) title: Option<i64>,
+    /// Hour of the last entry, by which lists are found.
+    pub(super) hour: i64,
     pub(super) updated: i64,
     pub(super) changed: Option<i64>,
     pub(super) head: i64,
@@ -369,11 +376,28 @@ impl Derived {
             team: meta.team.as_deref().map(key),
             project: meta.project.as_deref().map(key),
             title: meta.title.as_deref().map(key),
+            hour: hour_of(meta.updated_at.as_microsecond()),
             updated: meta.updated_at.as_microsecond(),
             changed: meta.changed_at().map(jiff::Timestamp::as_microsecond),
             head: number(meta.head.seq),
             hash: meta.head.hash.bytes().to_vec(),
         }
+    }
+
+    /// Returns true if a session is found and listed by the same values as before.
+    pub(super) fn is_found_as(&self, before: &Derived) -> bool {
+        let by = |columns: &Derived| {
+            let Derived {
+                state,
+                project,
+                title,
+                changed,
+                hour,
+                ..
+            } = columns;
+            (*state, *project, *title, *changed, *hour)
+        };
+        by(self) == by(before)
     }
 }
 

@@ -7,9 +7,8 @@ use std::sync::mpsc as blocking;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
 use super::server::Server;
@@ -34,19 +33,21 @@ impl Runner {
         make: impl FnOnce() -> StoreResult<Server> + Send + 'static,
     ) -> StoreResult<Runner> {
         let failed = |error| StoreError::failed("cannot start a thread for the store", error);
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (answer, made) = blocking::channel();
-        let run = move || match make() {
-            Ok(server) => {
-                let _ = answer.send(Ok(()));
-                work(&runtime, Rc::new(server), waiting);
-            }
-            Err(error) => {
-                let _ = answer.send(Err(error));
+        let run = move || {
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .build_local(LocalOptions::default())
+                .map_err(failed);
+            match runtime.and_then(|runtime| Ok((runtime, make()?))) {
+                Ok((runtime, server)) => {
+                    let _ = answer.send(Ok(()));
+                    work(&runtime, Rc::new(server), waiting);
+                }
+                Err(error) => {
+                    let _ = answer.send(Err(error));
+                }
             }
         };
         let thread = std::thread::Builder::new()
@@ -111,23 +112,20 @@ impl Runner {
     }
 }
 
-fn work(runtime: &Runtime, server: Rc<Server>, mut jobs: mpsc::UnboundedReceiver<Job>) {
-    let local = LocalSet::new();
-    local.block_on(runtime, async move {
-        let mut running = JoinSet::new();
-        loop {
-            tokio::select! {
-                job = jobs.recv() => match job {
-                    Some(job) => {
-                        running.spawn_local(job(server.clone()));
-                    }
-                    None => break,
-                },
-                Some(_) = running.join_next() => {}
-            }
+fn work(runtime: &LocalRuntime, server: Rc<Server>, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    runtime.block_on(async move {
+        // Each operation holds a sender: the channel ends with the last of them. To await them one by
+        // one would wake this loop twice per operation.
+        let (running, mut ended) = mpsc::channel::<()>(1);
+        while let Some(job) = jobs.recv().await {
+            let (work, running) = (job(server.clone()), running.clone());
+            tokio::task::spawn_local(async move {
+                work.await;
+                drop(running);
+            });
         }
-        let ended = async { while running.join_next().await.is_some() {} };
-        let _ = timeout(LEAVE_WITHIN, ended).await;
+        drop(running);
+        let _ = timeout(LEAVE_WITHIN, ended.recv()).await;
     });
 }
 

@@ -18,8 +18,7 @@ use tertulia_core::session::SessionMeta;
 use tertulia_core::sizes::LogSize;
 
 /// Tables whose size is that of the store.
-const TABLES: &str =
-    "tertulia_session,tertulia_entry,tertulia_part,tertulia_snapshot,tertulia_draft";
+const TABLES: &str = "tertulia_session,tertulia_entry,tertulia_part,tertulia_snapshot";
 
 /// A row of the table of sessions.
 struct SizeRow {

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::lease::{FENCED, NO_FENCE};
+use super::lease::{NO_FENCE, not_taken};
 use super::rows::{
     Base, Batch, Derived, Found, batches, find, insert_lines, insert_parts, number, own_lines,
     owner_of, put_snapshot, row_of, summary_at,
@@ -127,6 +127,8 @@ struct Append<'a> {
     log: Uuid,
     after: Head,
     entries: &'a [Entry],
+    /// Derived columns before.
+    before: Derived,
     /// Metadata afterwards.
     meta: SessionMeta,
     snapshots: Vec<SessionMeta>,
@@ -140,62 +142,75 @@ impl<'a> Append<'a> {
         mut meta: SessionMeta,
         entries: &'a [Entry],
     ) -> Append<'a> {
+        let before = Derived::of(&meta);
         let snapshots = apply(&mut meta, entries);
         Append {
             id,
             log,
             after,
             entries,
+            before,
             meta,
             snapshots,
         }
     }
 
     /// Moves the head and inserts a first batch, unless the log ends elsewhere or the session's lock
-    /// was taken over.
+    /// was taken over. The server plans the statement anew each time, so it has no part that an
+    /// append of one message does not need.
     async fn move_head(&self, client: &Client, batch: &Batch<'_>, fence: i64) -> Answer<bool> {
         let columns = Derived::of(&self.meta);
         let (id, row) = (self.id.uuid(), row_of(&self.meta)?);
         let (after, after_hash) = (number(self.after.seq), self.after.hash.bytes().to_vec());
-        let forget_draft = match has_words(self.entries) {
-            true => {
-                ", forgotten AS (DELETE FROM tertulia_draft
-                   WHERE session IN (SELECT log FROM moved))"
-            }
-            false => "",
-        };
         let mut values: Vec<Value<'_>> = vec![
             (&self.log, Type::UUID),
+            (&id, Type::UUID),
             (&after, Type::INT8),
             (&after_hash, Type::BYTEA),
-            (&columns.state, Type::INT2),
-            (&columns.project, Type::INT8),
-            (&columns.title, Type::INT8),
-            (&columns.updated, Type::INT8),
-            (&columns.changed, Type::INT8),
             (&columns.head, Type::INT8),
             (&columns.hash, Type::BYTEA),
+            (&columns.updated, Type::INT8),
             (&row, Type::BYTEA),
-            (&id, Type::UUID),
-            (&batch.seqs, Type::INT8_ARRAY),
-            (&batch.parts, Type::INT4_ARRAY),
-            (&batch.lines, Type::BYTEA_ARRAY),
         ];
-        let fenced = match fence {
-            NO_FENCE => "",
+        let lines = match (&batch.seqs[..], &batch.parts[..], &batch.lines[..]) {
+            ([seq], [parts], [line]) => {
+                values.push((seq, Type::INT8));
+                values.push((parts, Type::INT4));
+                values.push((line, Type::BYTEA));
+                "SELECT log, $9, $10, $11 FROM moved"
+            }
             _ => {
-                values.push((&fence, Type::INT8));
-                FENCED
+                values.push((&batch.seqs, Type::INT8_ARRAY));
+                values.push((&batch.parts, Type::INT4_ARRAY));
+                values.push((&batch.lines, Type::BYTEA_ARRAY));
+                "SELECT log, seq, parts, line
+                 FROM moved, unnest($9, $10, $11) AS one(seq, parts, line)"
             }
         };
+        let mut set = String::new();
+        if has_words(self.entries) {
+            set.push_str(", draft = NULL");
+        }
+        if !columns.is_found_as(&self.before) {
+            set.push_str(", state = $12, project = $13, title = $14, changed = $15, hour = $16");
+            values.push((&columns.state, Type::INT2));
+            values.push((&columns.project, Type::INT8));
+            values.push((&columns.title, Type::INT8));
+            values.push((&columns.changed, Type::INT8));
+            values.push((&columns.hour, Type::INT8));
+        }
+        let mut fenced = String::new();
+        if fence != NO_FENCE {
+            values.push((&fence, Type::INT8));
+            fenced = not_taken(2, values.len());
+        }
+        // An `id = $2` would make the server consider a second index.
         let sql = format!(
             "WITH moved AS (
-               UPDATE tertulia_session SET state = $4, project = $5, title = $6, updated = $7,
-                 changed = $8, head = $9, hash = $10, row = $11
-               WHERE log = $1 AND id = $12 AND head = $2 AND hash = $3{fenced} RETURNING log){forget_draft}
-             INSERT INTO tertulia_entry(session, seq, parts, line)
-             SELECT moved.log, seq, parts, line
-             FROM moved, unnest($13, $14, $15) AS one(seq, parts, line)"
+               UPDATE tertulia_session SET head = $5, hash = $6, updated = $7, row = $8{set}
+               WHERE log = $1 AND head = $3 AND hash = $4 AND id IS NOT DISTINCT FROM $2{fenced}
+               RETURNING log)
+             INSERT INTO tertulia_entry(session, seq, parts, line) {lines}"
         );
         let inserted = execute(client, &sql, &values).await?;
         Ok(inserted > 0)
@@ -350,9 +365,9 @@ pub(super) async fn insert_row(
     );
     let sql =
         "INSERT INTO tertulia_session(log, id, base, base_seq, state, kind, team, project, title,
-                 updated, changed, head, hash, row)
-               VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    let values: [Value<'_>; 14] = [
+                 hour, updated, changed, head, hash, row)
+               VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    let values: [Value<'_>; 15] = [
         (&log, Type::UUID),
         (&id.uuid(), Type::UUID),
         (&owner, Type::UUID),
@@ -362,6 +377,7 @@ pub(super) async fn insert_row(
         (&columns.team, Type::INT8),
         (&columns.project, Type::INT8),
         (&columns.title, Type::INT8),
+        (&columns.hour, Type::INT8),
         (&columns.updated, Type::INT8),
         (&columns.changed, Type::INT8),
         (&columns.head, Type::INT8),

@@ -84,12 +84,7 @@ fn a_killed_client_loses_nothing() {
 #[test]
 fn a_killed_server_loses_nothing() {
     let scratch = Scratch::new();
-    let folder = scratch.path().join("server");
-    std::fs::create_dir(&folder).unwrap();
-    // The account of the server must reach its folder.
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let server = OwnServer::create(&folder);
+    let server = server_in(&scratch);
     let mut process = server.start();
     let store = PostgresStore::open(options(&server.url(), scratch.path())).unwrap();
     let kills = if soak::soak() { 10 } else { 2 };
@@ -134,12 +129,22 @@ fn a_killed_server_loses_nothing() {
     process.wait().unwrap();
 }
 
+/// Creates a server that a test can kill.
+pub(super) fn server_in(scratch: &Scratch) -> OwnServer {
+    let folder = scratch.path().join("server");
+    std::fs::create_dir(&folder).unwrap();
+    // The account of the server must reach its folder.
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    OwnServer::create(&folder)
+}
+
 fn store_entries(store: &dyn Store) -> u64 {
     let rows = list(store, &everything()).rows;
     rows.iter().map(|row| row.meta.head.seq.0).sum()
 }
 
-fn immediate_stop(process: &std::process::Child) {
+pub(super) fn immediate_stop(process: &std::process::Child) {
     let pid = rustix::process::Pid::from_child(process);
     rustix::process::kill_process(pid, rustix::process::Signal::QUIT).unwrap();
 }

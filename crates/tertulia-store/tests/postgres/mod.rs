@@ -11,4 +11,5 @@ mod damage;
 mod kills;
 mod leases;
 mod opening;
+mod storm;
 mod tls;

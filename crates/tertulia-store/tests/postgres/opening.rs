@@ -51,7 +51,7 @@ fn a_schema_of_something_else_is_left_alone() {
 fn an_interrupted_beginning_is_completed() {
     let schema = Schema::new();
     drop(schema.open_store().unwrap());
-    schema.sql("DELETE FROM tertulia_store; DROP TABLE tertulia_lease, tertulia_draft");
+    schema.sql("DELETE FROM tertulia_store; DROP TABLE tertulia_lease, tertulia_snapshot");
     let store = schema.open_store().unwrap();
     let writer = Writer::begin(&store, &still_clock(1));
     assert!(now(store.claim(writer.id)).unwrap().is_some());

@@ -24,6 +24,7 @@ mod logs;
 mod on_server;
 mod reads;
 mod screen;
+mod sealed;
 mod served;
 #[path = "../../tests/serve/stage.rs"]
 #[allow(
@@ -81,6 +82,9 @@ fn main() {
     }
     if wants("postgres") {
         on_server::measure(&mut table);
+    }
+    if wants("sealed") {
+        sealed::measure(&mut table);
     }
     if wants("screen") {
         screen::measure(&mut table);

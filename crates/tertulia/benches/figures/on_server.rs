@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tertulia_core::entry::{Entry, Head};
+use jiff::Timestamp;
+use tertulia_core::entry::{Entry, Head, NewEntry};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Page, Trash};
 use tertulia_core::session::Log;
@@ -23,6 +24,8 @@ use crate::table::Table;
 
 const CLIENTS: usize = 50;
 const SESSIONS: usize = 200;
+/// Different messages of a client.
+const TEXTS: u64 = 64;
 /// Sessions that are copied, and messages of each.
 const COPIED: usize = 10_000;
 const MESSAGES: u64 = 4;
@@ -62,13 +65,27 @@ pub fn measure(table: &mut Table) {
     let span = Duration::from_secs(setting("TERTULIA_BENCH_SECONDS", 60));
     println!("PostgreSQL: {CLIENTS} clients, {SESSIONS} sessions, {span:?}");
     let (schema, other) = (Schema::new(), Schema::new());
+    for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+        let value = schema.sql(&format!("SHOW {setting}"));
+        assert_eq!(value[0][0].as_deref(), Some("on"), "{setting}");
+    }
     // Before and after, so that a busy machine does not favour one of them.
     let before = raw_turns(&other, span / 4, "raw_before");
-    let ours = store_turns(&schema, span);
+    let commits = committed(&other);
+    let ours = store_turns(&schema, span, false);
+    let commits = committed(&other) - commits;
     let after = raw_turns(&other, span / 4, "raw_after");
+    let locked = store_turns(&schema, span / 4, true);
     let raw = Turns::of(vec![before.times, after.times], before.span + after.span);
     table.fact("postgres: turns a second", ours.rate(), "");
     table.fact("postgres: raw inserts in pairs a second", raw.rate(), "");
+    table.fact("postgres: turns a second under locks", locked.rate(), "");
+    table.at_most(
+        "postgres: commits per turn",
+        commits / ours.times.len() as f64,
+        2.1,
+        "",
+    );
     table.fact("postgres: p50 of a turn", ours.percentile(0.5), "ms");
     table.fact("postgres: p99 of a turn", ours.percentile(0.99), "ms");
     table.at_most(
@@ -88,21 +105,51 @@ pub fn measure(table: &mut Table) {
     copies(table);
 }
 
+/// Returns the number of transactions that were committed in the database. Connections that ended
+/// have reported theirs.
+fn committed(schema: &Schema) -> f64 {
+    // The end of a connection is noticed a little later.
+    std::thread::sleep(Duration::from_secs(1));
+    let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+    let count = schema.sql(sql).remove(0).remove(0);
+    count.and_then(|count| count.parse().ok()).unwrap()
+}
+
+/// Messages that a client writes, over and over: generating text is no part of a turn.
+fn messages(number: u64) -> Vec<String> {
+    (0..TEXTS)
+        .map(|no| text(number * TEXTS + no, MESSAGE))
+        .collect()
+}
+
+/// Builds a message entry of now, as a session has it: the time of its last entry changes with each.
+fn said_now(half: u64, content: &str) -> NewEntry {
+    NewEntry {
+        at: Timestamp::now(),
+        ..said(half, content.to_owned())
+    }
+}
+
 /// Two inserts of a row each per turn, in transactions of their own.
 fn raw_turns(schema: &Schema, span: Duration, name: &str) -> Turns {
     schema.sql(&format!(
         "CREATE TABLE {name}(session uuid, seq bigint, line bytea, PRIMARY KEY(session, seq))"
     ));
     let insert = format!("INSERT INTO {name} VALUES($1, $2, $3)");
-    let client = |_| {
+    let client = |number: usize| {
         let (url, insert) = (schema.url().to_owned(), insert.clone());
+        // The same bytes that a store writes.
+        let line = |content: &String| {
+            let entries = Entry::chain(&Head::START, vec![said_now(0, content)]).unwrap();
+            entries[0].line().as_bytes().to_vec()
+        };
+        let lines: Vec<Vec<u8>> = messages(number as u64).iter().map(line).collect();
         std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
                 tokio::spawn(connection);
                 let session = Uuid::now_v7();
-                let line = text(7, MESSAGE + 300).into_bytes();
                 let mut times = Vec::new();
                 let started = Instant::now();
                 let mut seq = 0_i64;
@@ -110,10 +157,11 @@ fn raw_turns(schema: &Schema, span: Duration, name: &str) -> Turns {
                     let asked = Instant::now();
                     for _ in 0..2 {
                         seq += 1;
+                        let line = &lines[seq as usize % lines.len()];
                         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] = [
                             (&session, Type::UUID),
                             (&seq, Type::INT8),
-                            (&line, Type::BYTEA),
+                            (line, Type::BYTEA),
                         ];
                         client.execute_typed(&insert, &values).await.unwrap();
                     }
@@ -129,7 +177,8 @@ fn raw_turns(schema: &Schema, span: Duration, name: &str) -> Turns {
 }
 
 /// Two appends per turn. Afterwards every log is read: nothing is lost or doubled.
-fn store_turns(schema: &Schema, span: Duration) -> Turns {
+/// Under locks, as sessions that are open are, an append compares the number of its lock, too.
+fn store_turns(schema: &Schema, span: Duration, locked: bool) -> Turns {
     drop(schema.open_store().unwrap());
     let client = |number: usize| {
         let options = options(schema.url(), schema.scratch().path());
@@ -138,16 +187,23 @@ fn store_turns(schema: &Schema, span: Duration) -> Turns {
             let mut sessions: Vec<(SessionId, Head)> = (0..SESSIONS / CLIENTS)
                 .map(|_| session(&store, 2, MESSAGE, number as u64, "bench"))
                 .collect();
+            let locks: Vec<_> = sessions
+                .iter()
+                .filter(|_| locked)
+                .map(|(id, _)| now(store.claim(*id)).unwrap().unwrap())
+                .collect();
+            let messages = messages(number as u64);
             let mut times = Vec::new();
             let started = Instant::now();
-            let mut turn = 0_u64;
+            let mut turn = 0_usize;
             while started.elapsed() < span {
-                let place = turn as usize % sessions.len();
+                let place = turn % sessions.len();
                 let (id, head) = &mut sessions[place];
-                let halves = [0, 1].map(|half| said(half, text(turn * 2 + half, MESSAGE)));
                 let mut taken = 0.0;
-                for half in halves {
-                    let entries = Entry::chain(head, vec![half]).unwrap();
+                for half in 0..2 {
+                    let content = &messages[(turn * 2 + half) % messages.len()];
+                    let new = said_now(half as u64, content);
+                    let entries = Entry::chain(head, vec![new]).unwrap();
                     let asked = Instant::now();
                     *head = now(store.append(*id, *head, &entries)).unwrap();
                     taken += asked.elapsed().as_secs_f64();
@@ -155,6 +211,7 @@ fn store_turns(schema: &Schema, span: Duration) -> Turns {
                 times.push(taken);
                 turn += 1;
             }
+            drop(locks);
             (times, sessions)
         })
     };
