@@ -154,3 +154,63 @@ fn a_project_needs_trust_to_choose_a_server() {
     );
     assert_eq!(tables[0][0].as_deref(), Some("0"));
 }
+
+/// Whatever is wrong with a URL, its password is not shown, and the reason is.
+#[test]
+fn a_wrong_url_is_explained_without_its_password() {
+    let home = Home::new();
+    home.say("echo one");
+    let check = |args: &[&str], words: &str| {
+        let output = home.run(args).code(2).notes(words).lacks(SECRET);
+        let json = home.run(&[args, &["--json"]].concat()).code(2);
+        assert!(!json.stderr.contains(SECRET), "{}", json.stderr);
+        drop(output);
+    };
+    let wrong = [
+        ("postgres://a:hunter2@h:port/d", "port"),
+        ("postgres://a:hunter2@127.0.0.1/d?foo=1", "foo"),
+        ("postgres://a:%zzhunter2@127.0.0.1/d", "%"),
+        ("postgres://a:x?hunter2@127.0.0.1/d", "%3F"),
+        ("postgresql://a:hunter2@/d", "URL"),
+        ("mysql://a:hunter2@h/d", "mysql://a:***@h/d"),
+        ("mysql://h/d?password=hunter2", "password=***"),
+        ("a:hunter2@h/d", "a:***@h/d"),
+    ];
+    for (url, words) in wrong {
+        for command in ["push", "pull", "sync"] {
+            check(&[command, url], words);
+        }
+        check(&["--store", url, "list"], words);
+        check(&["store", "copy", &home.store_url(), url], words);
+        check(&["store", "copy", url, &home.store_url()], words);
+        home.settings(&format!("[sync]\nwith = \"{url}\"\n"));
+        check(&["sync"], words);
+        home.settings("");
+    }
+    check(&["sync", "ssh://ada:hunter2@desk"], "it has a password");
+    check(
+        &["sync", "ssh://ada:hunter2@desk:22/x"],
+        "it has a password",
+    );
+    // An argument too many is named.
+    check(
+        &["sync", "files:x", "mysql://a:hunter2@h"],
+        "mysql://a:***@h",
+    );
+    home.settings("store = \"postgres://a:hunter2@h:port/d\"\n");
+    check(&["-p", "x"], "port");
+}
+
+/// A project's settings are shown before they are trusted, the URLs of stores without passwords.
+#[test]
+fn trust_shows_no_password() {
+    let home = Home::new();
+    let folder = home.project().join(".tertulia");
+    fs::create_dir(&folder).unwrap();
+    let settings = "store = \"postgres://a:hunter2@h:port/d\"\n\
+                    [sync]\nwith = \"postgres://b:hunter2@h/d\"\n";
+    fs::write(folder.join("config.toml"), settings).unwrap();
+    let output = home.run(&["trust"]).ok().lacks(SECRET);
+    let shown = format!("{}{}", output.stdout, output.stderr);
+    assert!(shown.contains("postgres://b:***@h/d"), "{shown}");
+}
