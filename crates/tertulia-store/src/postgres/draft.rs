@@ -15,7 +15,7 @@ impl Server {
                    SELECT log, $2 FROM tertulia_session WHERE id = $1
                    ON CONFLICT (session) DO UPDATE SET body = excluded.body";
         let what = "cannot keep a draft";
-        let kept = self.run(what, Some(id), async |client, _| {
+        let kept = self.run(what, Some(id), Mode::Write, async |client, _| {
             let values = [(&id.uuid() as _, Type::UUID), (&body as _, Type::BYTEA)];
             Ok(execute(client, sql, &values).await?)
         });

@@ -90,10 +90,9 @@ pub(super) struct Attempt {
     pub(super) in_doubt: bool,
 }
 
-/// What a transaction does.
-#[derive(Clone, Copy, Debug)]
+/// What an operation does; a transaction that reads sees one state of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Reads one state of the database.
     Read,
     Write,
 }
@@ -160,6 +159,7 @@ impl Server {
         &self,
         what: &'static str,
         session: Option<SessionId>,
+        mode: Mode,
         job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let started = Instant::now();
@@ -177,7 +177,7 @@ impl Server {
                 false => Duration::ZERO,
             };
             if next == Next::GiveUp || started.elapsed() + pause > limit {
-                return Err(self.trouble(what, failure));
+                return Err(self.trouble(what, mode, failure));
             }
             // Clients that failed together must not return together.
             let spread = started.elapsed().subsec_nanos() % 1000;
@@ -195,7 +195,7 @@ impl Server {
         job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let begin = self.begin(mode);
-        self.run(what, session, async |client, attempt| {
+        self.run(what, session, mode, async |client, attempt| {
             client.batch_execute(&begin).await?;
             match job(client, attempt).await {
                 Ok(done) => {
@@ -290,7 +290,7 @@ impl Server {
     }
 
     /// Maps a failure to the `StoreError` variant that callers handle.
-    fn trouble(&self, what: &str, failure: Failure) -> StoreError {
+    fn trouble(&self, what: &str, mode: Mode, failure: Failure) -> StoreError {
         let place = self.address.to_string();
         let unreachable = || {
             format!(
@@ -310,6 +310,9 @@ impl Server {
                 Next::Reconnect => StoreError::failed(unreachable(), reasons(&error)),
                 _ => StoreError::failed(format!("{what} in {place}"), reasons(&error)),
             };
+            &SqlState::INSUFFICIENT_PRIVILEGE if mode == Mode::Read => {
+                StoreError::failed(format!("{place} may not be read"), reason)
+            }
         };
         let reason = found.message().to_owned();
         match found.code() {

@@ -214,3 +214,19 @@ fn trust_shows_no_password() {
     let shown = format!("{}{}", output.stdout, output.stderr);
     assert!(shown.contains("postgres://b:***@h/d"), "{shown}");
 }
+
+/// A role that may not read is told that.
+#[test]
+fn a_role_that_may_not_read_is_told_so() {
+    let (home, schema) = (Home::new(), Schema::new());
+    run(&home, &schema, &["-p", "echo one"]).ok();
+    let server = TestServer::shared().url();
+    let _ = try_sql(server, "CREATE ROLE reads_nothing LOGIN");
+    let name = schema.url().rsplit_once("%3D").unwrap().1;
+    schema.sql(&format!("GRANT USAGE ON SCHEMA {name} TO reads_nothing"));
+    let store = schema.url().replace("postgres@", "reads_nothing@");
+    home.run(&["--store", &store, "list"])
+        .code(1)
+        .notes("may not be read: permission denied")
+        .lacks("written");
+}
