@@ -116,7 +116,7 @@ impl From<&StoreError> for ErrorBody {
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
             StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
             StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
-            StoreError::Unreachable { .. } => (ErrorKind::Failed, Some("what was moved before stays; run the command again".to_owned())),
+            StoreError::Unreachable { .. } => (ErrorKind::Failed, Some("run the command again when it can be reached".to_owned())),
             StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place))),
             StoreError::TooLarge { what: "the session", .. } => {
                 (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))

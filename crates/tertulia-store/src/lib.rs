@@ -381,7 +381,7 @@ pub enum StoreError {
         /// The path or URL.
         place: String,
     },
-    /// The store at the other end of a link cannot be reached any more.
+    /// The store at the other end of a link, or its server, cannot be reached, or not any more.
     #[error("{place} cannot be reached: {reason}")]
     Unreachable {
         /// The URL.

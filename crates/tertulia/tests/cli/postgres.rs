@@ -2,9 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tertulia_store::postgres::PostgresAddress;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_testkit::clock::still_clock;
+use tertulia_testkit::logs::Writer;
 use tertulia_testkit::postgres::{Schema, TestServer, try_sql};
+use tertulia_testkit::postgres_proxy::Proxy;
 
 use crate::home::{Home, Output};
 
@@ -213,6 +219,50 @@ fn trust_shows_no_password() {
     let output = home.run(&["trust"]).ok().lacks(SECRET);
     let shown = format!("{}{}", output.stdout, output.stderr);
     assert!(shown.contains("postgres://b:***@h/d"), "{shown}");
+}
+
+fn behind_proxy(schema: &Schema) -> (Proxy, String) {
+    let port = PostgresAddress::parse(schema.url()).unwrap().port();
+    let proxy = Proxy::start(port);
+    let url = proxy.url(&url(schema));
+    (proxy, url)
+}
+
+#[test]
+fn a_push_ends_when_the_server_goes_away() {
+    let (home, schema) = (Home::new(), Schema::new());
+    home.say("echo one");
+    {
+        let store = SqliteStore::open(&home.database()).unwrap();
+        for seed in 1..=40 {
+            Writer::begin(&store, &still_clock(seed)).say(&store, "moved");
+        }
+    }
+    let (proxy, url) = behind_proxy(&schema);
+    let push = || {
+        let prepared = home.prepare(&["push", &url]);
+        prepared.env("TERTULIA_LOCK_TIMEOUT", "1").run()
+    };
+    proxy.close_after(10);
+    let asked = Instant::now();
+    push()
+        .code(1)
+        .notes("PostgreSQL at 127.0.0.1:")
+        .notes("cannot be reached")
+        .notes("what was moved before stays; run the command again")
+        .lacks("doctor")
+        .lacks(SECRET);
+    assert!(asked.elapsed() < Duration::from_secs(20));
+    proxy.close(false);
+    push().ok().notes("new session");
+    push().ok().notes("Pushed nothing new");
+    let listed = run(
+        &home,
+        &schema,
+        &["list", "--all", "--json", "--limit", "100"],
+    );
+    let listed = listed.ok().json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 41);
 }
 
 /// A role that may not read is told that.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tertulia_store::sync::{Branches, Heads, Partner, Transfer, Transferred, transfer};
-use tertulia_store::{Doing, Sessions, StoreResult};
+use tertulia_store::{Doing, Sessions, StoreError, StoreResult};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -202,6 +202,15 @@ impl Exchange {
     }
 }
 
+/// Returns the error of an exchange; one that was cut off goes on when it is run again.
+fn cut_off(error: StoreError) -> CommandError {
+    match error {
+        StoreError::Unreachable { .. } => CommandError::new(ErrorKind::Failed, error.to_string())
+            .hint("what was moved before stays; run the command again"),
+        error => error.into(),
+    }
+}
+
 /// Compares both stores and moves what one of them lacks.
 fn exchange(
     workspace: &Workspace,
@@ -237,7 +246,8 @@ fn exchange(
         }
         Ok(done)
     };
-    let done = connection.with(|there| workspace.wait(move_all(there)))?;
+    let done = connection.with(|there| workspace.wait(move_all(there)));
+    let done = done.map_err(cut_off)?;
     if doing == Doing::Write && done.pulled.as_ref().is_some_and(|moved| !moved.is_empty()) {
         // Ignore errors: the next search indexes the rest and reports failures.
         let _ = workspace.wait(workspace.sessions.store().index(&progress));
