@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tertulia_core::id::SessionId;
 use tertulia_store::postgres::PostgresAddress;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_testkit::clock::still_clock;
@@ -12,7 +13,8 @@ use tertulia_testkit::logs::Writer;
 use tertulia_testkit::postgres::{Schema, TestServer, try_sql};
 use tertulia_testkit::postgres_proxy::Proxy;
 
-use crate::home::{Home, Output};
+use super::sync::watching;
+use crate::home::{Home, Output, until};
 
 /// Password in the URLs of these tests. The server trusts its clients, so it needs none.
 const SECRET: &str = "hunter2";
@@ -263,6 +265,34 @@ fn a_push_ends_when_the_server_goes_away() {
     );
     let listed = listed.ok().json();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 41);
+}
+
+#[test]
+fn a_watch_goes_on_when_the_server_is_back() {
+    let (home, schema) = (Home::new(), Schema::new());
+    home.say("echo before");
+    let (proxy, url) = behind_proxy(&schema);
+    let prepared = home.prepare(&["sync", "--watch", &url]);
+    let prepared = prepared.env("TERTULIA_LOCK_TIMEOUT", "1");
+    let (mut child, mut lines) = watching(&prepared);
+    let first = lines.next().unwrap();
+    assert!(first.contains("exchanging sessions with"), "{first}");
+    let pushed = lines.next().unwrap();
+    assert!(pushed.contains("pushed"), "{pushed}");
+    proxy.close(true);
+    let id: SessionId = home.say("echo while it is away").parse().unwrap();
+    for _ in 0..2 {
+        let warned = lines.next().unwrap();
+        assert!(warned.contains("trying again in"), "{warned}");
+        assert!(!warned.contains(SECRET), "{warned}");
+    }
+    proxy.close(false);
+    until("the session is pushed", || {
+        let show = run(&home, &schema, &["show", &id.to_string()]);
+        show.status.success().then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// A role that may not read is told that.

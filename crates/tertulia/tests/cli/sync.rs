@@ -301,7 +301,7 @@ fn a_link_that_fails_says_why() {
 }
 
 /// Starts `sync --watch` and returns it with the lines that it prints.
-fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>) {
+pub fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>) {
     let mut child = prepared
         .command()
         .stdin(Stdio::null())
