@@ -430,3 +430,33 @@ fn a_killed_push_goes_on_where_it_was() {
     let again = here.run(&["push", &url, "--json"]).ok().json();
     assert_eq!(again["pushed"]["entries"], 0);
 }
+
+#[test]
+fn a_new_store_is_announced() {
+    let (here, there) = (Home::new(), Home::new());
+    here.say("echo one");
+    let made = "a new store was made at";
+    for url in ["sqlite:new.db", "files:new"] {
+        let output = here.run(&["sync", url]).ok();
+        let path = here.project().join(url.split_once(':').unwrap().1);
+        output.notes(&format!(
+            "{made} {}:{}",
+            url.split_once(':').unwrap().0,
+            path.display()
+        ));
+        here.run(&["sync", url]).ok().lacks(made);
+    }
+    here.run(&["push", "files:other"]).ok().notes(made);
+    // A folder that is there and empty.
+    here.run(&["push", &format!("files:{}", here.folder("empty").display())])
+        .ok()
+        .notes(made);
+    let ssh = stand_in(&here, &there);
+    let sync = || {
+        over(&here, &ssh, &["sync", "ssh://desk/~/new.db"])
+            .run()
+            .ok()
+    };
+    sync().notes(made).notes("new.db");
+    sync().lacks(made);
+}

@@ -127,7 +127,7 @@ fn once(
         return Err(CommandError::new(ErrorKind::NotFound, message));
     }
     let connection = match &url {
-        PartnerUrl::Store(url) => Connection::Store(open::sessions(&workspace.settings, url)?),
+        PartnerUrl::Store(url) => Connection::Store(open_store(&workspace, url, ui)?),
         PartnerUrl::Ssh(url) => Connection::Remote(Remote::connect(url, || {})?),
     };
     let exchange = exchange(&workspace, &connection, direction, doing, ui)?;
@@ -154,6 +154,28 @@ fn partner_url(named: Option<&str>, workspace: &Workspace) -> CommandResult<Part
         return Err(CommandError::new(ErrorKind::Usage, message));
     }
     Ok(url)
+}
+
+/// Opens the other store, and says so if there was none.
+fn open_store(workspace: &Workspace, url: &StoreUrl, ui: &mut Ui) -> CommandResult<Sessions> {
+    let is_new = is_absent(url);
+    let sessions = open::sessions(&workspace.settings, url)?;
+    if is_new {
+        ui.note(&format!("a new store was made at {url}"));
+    }
+    Ok(sessions)
+}
+
+/// Returns true if opening a store would make it.
+fn is_absent(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Sqlite(path) => !path.exists(),
+        StoreUrl::Files(path) => match path.read_dir() {
+            Ok(mut files) => files.next().is_none(),
+            Err(_) => !path.exists(),
+        },
+        _ => false,
+    }
 }
 
 /// The other store, opened.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tertulia_store::{Doing, StoreError};
 
-use super::{Connection, Direction, cut_off, exchange, report};
+use super::{Connection, Direction, cut_off, exchange, open_store, report};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::link::{PartnerUrl, Remote, watch_store};
-use crate::open::{self, Workspace};
+use crate::open::Workspace;
 use crate::settings::StoreUrl;
 use crate::ui::Ui;
 
@@ -32,7 +32,7 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
     let mut pause = RECONNECT.0;
     let mut is_first = true;
     loop {
-        let linked = match connect(workspace, url, &sender) {
+        let linked = match connect(workspace, url, &sender, ui) {
             Ok((connection, polls)) => {
                 if std::mem::take(&mut is_first) {
                     ui.note(&format!("exchanging sessions with {url}; stop with Ctrl-C"));
@@ -89,10 +89,11 @@ fn connect(
     workspace: &Workspace,
     url: &PartnerUrl,
     sender: &Sender<()>,
+    ui: &mut Ui,
 ) -> CommandResult<(Watched, bool)> {
     match url {
         PartnerUrl::Store(url) => {
-            let sessions = open::sessions(&workspace.settings, url)?;
+            let sessions = open_store(workspace, url, ui)?;
             let watcher = watch_store(url, tell(sender))?;
             let polls = watcher.is_none();
             let connection = Connection::Store(sessions);
