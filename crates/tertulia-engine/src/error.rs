@@ -123,6 +123,7 @@ impl From<&StoreError> for ErrorBody {
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Sealed { .. } => (ErrorKind::Invalid, Some("[seal] in your settings names an identity file or a passphrase command: see docs/sealed.md".to_owned())),
+            StoreError::SealedInOne { .. } => (ErrorKind::Invalid, Some("delete the copy that is not sealed, and run the command again: see docs/sealed.md".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
             StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
             StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),

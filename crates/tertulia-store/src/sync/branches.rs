@@ -59,6 +59,7 @@ impl<'a> Branches<'a> {
             ..Branch::new(meta.id, root, head)
         })
     }
+            sealed: Some(meta.seal.is_some()),
 
     pub(super) async fn stored_head(&self, id: SessionId, seq: Seq) -> StoreResult<Option<Head>> {
         Ok(self.entry(id, seq).await?.map(|entry| entry.head()))

@@ -47,6 +47,9 @@ pub struct Branch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<SessionId>,
     /// Session of the other store that holds its entries: it was only planned here.
+    /// Whether it is sealed, if that is known: an earlier version of the program does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<bool>,
     #[serde(skip)]
     planned: Option<SessionId>,
 }
@@ -59,6 +62,7 @@ impl Branch {
             head,
             base: None,
             planned: None,
+            sealed: None,
         }
     }
 }

@@ -460,3 +460,42 @@ fn a_new_store_is_announced() {
     sync().notes(made).notes("new.db");
     sync().lacks(made);
 }
+
+#[test]
+fn a_session_that_is_sealed_in_one_store_is_named_once() {
+    for sealed_here in [true, false] {
+        let (here, there) = (Home::new(), Home::with(Backend::Files));
+        let id = here.say("echo one");
+        let url = there.store_url();
+        here.run(&["push", &url]).ok();
+        let (sealing, plain) = match sealed_here {
+            true => (&here, &there),
+            false => (&there, &here),
+        };
+        super::sealed::with_key(sealing);
+        sealing.run(&["seal", "-y", &id]).ok();
+        let words = match sealed_here {
+            true => "was not moved: it is sealed here and stored in plain there",
+            false => "was not moved: it is sealed there and stored in plain here",
+        };
+        let output = here.run(&["sync", &url]).code(5);
+        let count = output.stderr.matches(&id).count();
+        assert_eq!(count, 1, "{}", output.stderr);
+        output
+            .notes(&format!("session {id} {words}"))
+            .notes("not moved: 1 session")
+            .notes("delete the plain copy")
+            .lacks("doctor")
+            .lacks("already");
+        let json = here.run(&["sync", &url, "--json"]).code(5).json();
+        assert_eq!(json["skipped"].as_array().unwrap().len(), 1, "{json}");
+        here.run(&["push", &url]).code(5).notes(words);
+        here.run(&["pull", &url]).code(5).notes(words);
+        // The way out that the hint names.
+        plain.run(&["rm", "-y", &id]).ok();
+        plain.settings("[retention]\ntrash = \"0s\"\n");
+        plain.run(&["prune", "-y"]).ok();
+        here.run(&["sync", &url]).ok().notes("1 new session");
+        assert_eq!(plain.all()[0]["sealed"], true);
+    }
+}

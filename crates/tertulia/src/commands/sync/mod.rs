@@ -5,7 +5,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Args;
-use tertulia_store::sync::{Branches, Heads, Partner, Transfer, Transferred, transfer};
+use tertulia_store::sync::{Branches, Heads, Partner, Skipped, Transfer, Transferred, transfer};
 use tertulia_store::{Doing, Sessions, StoreError, StoreResult};
 
 use crate::args::GlobalArgs;
@@ -208,19 +208,40 @@ impl Exchange {
         pulled.chain(self.pushed.iter().map(|moved| ("there", moved)))
     }
 
+    /// Names a session that is sealed in one store only once: it fails in both directions.
+    fn without_doubles(mut self) -> Exchange {
+        if let (Some(pulled), Some(pushed)) = (&self.pulled, &mut self.pushed) {
+            let is_named = |id| {
+                let mut named = pulled.skipped.iter().filter(|it| it.is_sealed_in_one());
+                named.any(|it| it.session == id)
+            };
+            let skipped = &mut pushed.skipped;
+            skipped.retain(|it| !it.is_sealed_in_one() || !is_named(it.session));
+        }
+        self
+    }
+
     /// Fails if a session could not be moved. One that is open is moved the next time.
     fn verdict(&self, url: &PartnerUrl) -> CommandResult<ExitCode> {
         let skipped = self.both().flat_map(|(_, moved)| &moved.skipped);
-        let failed = skipped.filter(|skipped| !skipped.is_open()).count();
-        if failed == 0 {
+        let failed: Vec<&Skipped> = skipped.filter(|skipped| !skipped.is_open()).collect();
+        if failed.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        let sessions = crate::show::count(failed as u64, "session");
-        Err(
-            CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}")).hint(format!(
+        let sessions = crate::show::count(failed.len() as u64, "session");
+        let mut error = CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}"));
+        if failed.iter().any(|skipped| skipped.is_sealed_in_one()) {
+            error = error.hint(
+                "delete the plain copy in its store: `tertulia rm ID`, then `tertulia prune` with \
+                 [retention] trash = \"0s\", which empties the whole trash; then sync again",
+            );
+        }
+        if failed.iter().any(|skipped| !skipped.is_sealed_in_one()) {
+            error = error.hint(format!(
                 "`tertulia doctor` checks this store, `tertulia doctor --store URL` that of {url}"
-            )),
-        )
+            ));
+        }
+        Err(error)
     }
 }
 
@@ -269,7 +290,7 @@ fn exchange(
         Ok(done)
     };
     let done = connection.with(|there| workspace.wait(move_all(there)));
-    let done = done.map_err(cut_off)?;
+    let done = done.map(Exchange::without_doubles).map_err(cut_off)?;
     if doing == Doing::Write && done.pulled.as_ref().is_some_and(|moved| !moved.is_empty()) {
         // Ignore errors: the next search indexes the rest and reports failures.
         let _ = workspace.wait(workspace.sessions.store().index(&progress));
