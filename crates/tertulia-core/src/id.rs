@@ -157,7 +157,8 @@ impl FromStr for Reference {
         if text == "@" || text == "latest" {
             return Ok(Reference::Latest(0));
         }
-        if let Some(back) = text.strip_prefix("@~") {
+        // `@~2:12` names an entry, see [`Place`]; as a whole it can only be a title, like `@:12`.
+        if let Some(back) = text.strip_prefix("@~").filter(|back| !has_seq(back)) {
             return back
                 .parse()
                 .map(Reference::Latest)
@@ -204,15 +205,23 @@ pub struct Place {
     pub seq: Option<Seq>,
 }
 
+/// Splits `REF:12` before the colon.
+fn split_seq(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once(':').filter(|(session, number)| {
+        !session.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
+/// Returns true if a number is followed by that of an entry: `2:12`.
+fn has_seq(text: &str) -> bool {
+    split_seq(text).is_some_and(|(back, _)| back.bytes().all(|b| b.is_ascii_digit()))
+}
+
 impl FromStr for Place {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        if let Some((session, number)) = text.rsplit_once(':')
-            && !session.is_empty()
-            && !number.is_empty()
-            && number.bytes().all(|b| b.is_ascii_digit())
-        {
+        if let Some((session, number)) = split_seq(text) {
             let seq = number
                 .parse()
                 .map_err(|_| IdError::NotANumber(number.to_owned()))?;
@@ -267,6 +276,7 @@ mod tests {
         check("latest", Reference::Latest(0), None);
         check("@~2", Reference::Latest(2), None);
         check("@:12", Reference::Latest(0), Some(12));
+        check("@~2:12", Reference::Latest(2), Some(12));
         check(&id.to_string(), Reference::Id(id), None);
         check(&id.to_string().to_uppercase(), Reference::Id(id), None);
         check("9c1e0b7d:3", Reference::Words("9c1e0b7d".into()), Some(3));
@@ -317,6 +327,10 @@ mod tests {
             "@~x".parse::<Reference>(),
             Err(IdError::NotANumber(_))
         ));
+        for wrong in ["@~:3", "@~x:3", "@~1:", "@~1:x"] {
+            let place = wrong.parse::<Place>();
+            assert!(matches!(place, Err(IdError::NotANumber(_))), "{wrong}");
+        }
         assert!(matches!(
             "../x".parse::<SessionId>(),
             Err(IdError::NotAUuid(_))

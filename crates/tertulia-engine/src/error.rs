@@ -116,13 +116,14 @@ impl From<&StoreError> for ErrorBody {
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
             StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
             StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
-            StoreError::Unreachable { .. } => (ErrorKind::Failed, Some("what was moved before stays; run the command again".to_owned())),
+            StoreError::Unreachable { .. } => (ErrorKind::Failed, Some("run the command again when it can be reached".to_owned())),
             StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place))),
             StoreError::TooLarge { what: "the session", .. } => {
                 (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Sealed { .. } => (ErrorKind::Invalid, Some("[seal] in your settings names an identity file or a passphrase command: see docs/sealed.md".to_owned())),
+            StoreError::SealedInOne { .. } => (ErrorKind::Invalid, Some("delete the copy that is not sealed, and run the command again: see docs/sealed.md".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
             StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
             StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),

@@ -355,6 +355,14 @@ pub enum StoreError {
         /// Why its key is not available, or what it is needed for.
         reason: String,
     },
+    /// The session is sealed in one of two stores and plain in the other.
+    #[error("session {} is sealed in one store and stored in plain in the other", id.short())]
+    SealedInOne {
+        /// The session.
+        id: SessionId,
+        /// True if the store that it would be moved to has the sealed one.
+        in_target: bool,
+    },
     /// The store rejects the input.
     #[error("{0}")]
     Refused(String),
@@ -381,7 +389,7 @@ pub enum StoreError {
         /// The path or URL.
         place: String,
     },
-    /// The store at the other end of a link cannot be reached any more.
+    /// The store at the other end of a link, or its server, cannot be reached, or not any more.
     #[error("{place} cannot be reached: {reason}")]
     Unreachable {
         /// The URL.

@@ -47,6 +47,28 @@ struct Control {
     open: Mutex<Vec<[TcpStream; 2]>>,
     cuts: AtomicUsize,
     is_silent: AtomicBool,
+    is_closed: AtomicBool,
+    /// Commits before the proxy closes.
+    commits_left: Mutex<Option<usize>>,
+}
+
+impl Control {
+    /// Counts a commit; closes the proxy in its place if so many were let through.
+    fn count_commit(&self) {
+        let mut left = self.commits_left.lock().unwrap();
+        match &mut *left {
+            Some(0) => {
+                *left = None;
+                self.is_closed.store(true, Ordering::SeqCst);
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
 }
 
 /// A proxy that cuts connections on request. It is for one test: its threads end with the process.
@@ -66,7 +88,9 @@ impl Proxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let control = theirs.clone();
-                if let Ok(server) = TcpStream::connect(("127.0.0.1", server)) {
+                if control.is_closed() {
+                    end(&[&client]);
+                } else if let Ok(server) = TcpStream::connect(("127.0.0.1", server)) {
                     pass(client, server, &control);
                 }
             }
@@ -103,6 +127,17 @@ impl Proxy {
     /// Returns the number of connections that were cut.
     pub fn cuts(&self) -> usize {
         self.control.cuts.load(Ordering::SeqCst)
+    }
+
+    /// Refuses connections and ends those that there are, as if there were no server; or serves
+    /// again.
+    pub fn close(&self, is_closed: bool) {
+        self.control.is_closed.store(is_closed, Ordering::SeqCst);
+    }
+
+    /// Closes the proxy in place of a commit, after so many others.
+    pub fn close_after(&self, commits: usize) {
+        *self.control.commits_left.lock().unwrap() = Some(commits);
     }
 
     /// Lets nothing through, or everything again. Connections stay open.
@@ -154,6 +189,12 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
                 false => is_append,
             };
             in_transaction &= !is_commit;
+            if is_commit {
+                control.count_commit();
+            }
+            if control.is_closed() {
+                break;
+            }
             let armed = match is_commit {
                 true => control.armed.lock().unwrap().take(),
                 false => None,

@@ -21,6 +21,7 @@ use tertulia_store::StoreError;
 use crate::args::Args;
 use crate::commands;
 use crate::env;
+use crate::settings::without_password;
 use crate::ui::Ui;
 
 /// Kind of failure.
@@ -181,9 +182,26 @@ fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Removes the passwords of URLs from the arguments that the error names.
+fn without_passwords(mut error: clap::Error) -> clap::Error {
+    for kind in [
+        ContextKind::InvalidArg,
+        ContextKind::InvalidValue,
+        ContextKind::InvalidSubcommand,
+    ] {
+        if let Some(ContextValue::String(text)) = error.get(kind)
+            && text.contains("://")
+        {
+            let text = ContextValue::String(without_password(text));
+            error.insert(kind, text);
+        }
+    }
+    error
+}
+
 /// Shows an error of the argument parser. Help and version go to stdout and are no error.
 pub fn from_clap(error: clap::Error) -> ExitCode {
-    let error = with_near_suggestion(error);
+    let error = without_passwords(with_near_suggestion(error));
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     if wants_json && error.use_stderr() {
         let rendered = error.to_string();

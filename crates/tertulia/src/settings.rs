@@ -28,7 +28,7 @@ use crate::{env, registry};
 pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
 pub use seal::SealSettings;
-pub use store_url::StoreUrl;
+pub use store_url::{StoreUrl, without_password};
 use values::Reader;
 
 /// Name of the settings file, in the user's folder and in a project's `.tertulia`.
@@ -296,6 +296,10 @@ impl Settings {
                 Ok(store) => {
                     self.store = store;
                     chooses_store = true;
+                }
+                // It says what is wrong with the URL.
+                Err(error) if StoreUrl::is_postgres(&url) => {
+                    reader.tell("store", &format!("is wrong: {}", error.words()));
                 }
                 Err(_) => reader.expected("store", store_url::FORMS),
             }

@@ -10,6 +10,7 @@
 //! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
 //! DIR/.index/catalogue.db, search.db       derived list rows and full-text index: may be deleted
 //! DIR/.index/ledger.db                     usage, tool calls and files touched, derived as well
+//! DIR/.index/forks.db                      the diverged branches that forks keep, as JSON, derived as well
 //! DIR/.open/, DIR/.drafts/<id>.json        session locks and the lock holder; partial answers
 //! ```
 //!

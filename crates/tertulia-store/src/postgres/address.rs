@@ -84,6 +84,13 @@ impl PostgresAddress {
         let mut root_certificate = None;
         for setting in query.split('&').filter(|setting| !setting.is_empty()) {
             let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+            // The rest of a password with a question mark must not be shown as an unknown setting.
+            if !name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') {
+                return Err(
+                    "a setting after its '?' has no name; '?' in a password is written %3F"
+                        .to_owned(),
+                );
+            }
             match name {
                 "password" => {
                     password = Some(decoded(value)?);

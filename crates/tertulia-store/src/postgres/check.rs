@@ -26,7 +26,7 @@ pub(super) struct Checked {
 impl Server {
     /// Returns the names of all logs.
     pub(super) async fn all_logs(&self) -> StoreResult<Vec<Uuid>> {
-        self.run("cannot list logs", None, async |client, _| {
+        self.run("cannot list logs", None, Mode::Read, async |client, _| {
             let sql = "SELECT log FROM tertulia_session ORDER BY log";
             let mut logs = Vec::new();
             for row in query(client, sql, &[]).await? {
@@ -72,7 +72,7 @@ impl Server {
     pub(super) async fn orphans(&self) -> StoreResult<Vec<(Uuid, i64)>> {
         let sql = "SELECT session, count(*) FROM tertulia_entry AS entry WHERE NOT EXISTS
                    (SELECT 1 FROM tertulia_session WHERE log = entry.session) GROUP BY session";
-        self.run("cannot check", None, async |client, _| {
+        self.run("cannot check", None, Mode::Read, async |client, _| {
             let mut orphans = Vec::new();
             for row in query(client, sql, &[]).await? {
                 orphans.push((row.try_get(0)?, row.try_get(1)?));

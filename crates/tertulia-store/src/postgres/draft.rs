@@ -17,7 +17,7 @@ impl Server {
                      (SELECT 1 FROM tertulia_lease WHERE session = $1 AND $3 > 0 AND fence > $3)";
         let what = "cannot keep a draft";
         let fence = self.fence(id);
-        let kept = self.run(what, Some(id), async |client, _| {
+        let kept = self.run(what, Some(id), Mode::Write, async |client, _| {
             let values = [
                 (&id.uuid() as _, Type::UUID),
                 (&body as _, Type::BYTEA),

@@ -43,7 +43,7 @@ impl Server {
     pub(super) async fn log_heads(&self) -> StoreResult<Vec<LogHead>> {
         let sql = "SELECT log, coalesce(base_seq, 0), head, hash FROM tertulia_session
                    ORDER BY updated, log";
-        self.run("cannot search", None, async |client, _| {
+        self.run("cannot search", None, Mode::Read, async |client, _| {
             let mut heads = Vec::new();
             for row in query(client, sql, &[]).await? {
                 heads.push(LogHead {
@@ -72,25 +72,30 @@ impl Server {
                    FROM unnest($1, $2, $3) AS wanted(log, after, upto) JOIN tertulia_entry AS entry
                    ON entry.session = wanted.log AND entry.seq > wanted.after AND entry.seq <= wanted.upto
                    ORDER BY entry.session, entry.seq";
-        self.run("cannot read entries", None, async |client, _| {
-            let values: [Value<'_>; 3] = [
-                (&logs, Type::UUID_ARRAY),
-                (&after, Type::INT8_ARRAY),
-                (&upto, Type::INT8_ARRAY),
-            ];
-            let rows = query(client, sql, &values).await?;
-            let mut found = HashMap::new();
-            let mut rest = &rows[..];
-            while let Some(first) = rest.first() {
-                let log: Uuid = first.try_get(3)?;
-                let is_other = |row: &tokio_postgres::Row| row.try_get(3).ok() != Some(log);
-                let end = rest.iter().position(is_other).unwrap_or(rest.len());
-                let (own, others) = rest.split_at(end);
-                found.insert(log, lines_of(client, log, own).await?);
-                rest = others;
-            }
-            Ok(found)
-        })
+        self.run(
+            "cannot read entries",
+            None,
+            Mode::Read,
+            async |client, _| {
+                let values: [Value<'_>; 3] = [
+                    (&logs, Type::UUID_ARRAY),
+                    (&after, Type::INT8_ARRAY),
+                    (&upto, Type::INT8_ARRAY),
+                ];
+                let rows = query(client, sql, &values).await?;
+                let mut found = HashMap::new();
+                let mut rest = &rows[..];
+                while let Some(first) = rest.first() {
+                    let log: Uuid = first.try_get(3)?;
+                    let is_other = |row: &tokio_postgres::Row| row.try_get(3).ok() != Some(log);
+                    let end = rest.iter().position(is_other).unwrap_or(rest.len());
+                    let (own, others) = rest.split_at(end);
+                    found.insert(log, lines_of(client, log, own).await?);
+                    rest = others;
+                }
+                Ok(found)
+            },
+        )
         .await
     }
 
@@ -99,7 +104,7 @@ impl Server {
         let sql = format!(
             "SELECT {COLUMNS} FROM tertulia_session WHERE log = ANY($1) AND state < {PURGED}"
         );
-        self.run("cannot search", None, async |client, _| {
+        self.run("cannot search", None, Mode::Read, async |client, _| {
             let values: [Value<'_>; 1] = [(&logs, Type::UUID_ARRAY)];
             let mut rows = Vec::new();
             for row in query(client, &sql, &values).await? {
@@ -113,7 +118,7 @@ impl Server {
     /// Returns the logs that continue these logs.
     pub(super) async fn forks_of_logs(&self, logs: Vec<Uuid>) -> StoreResult<Vec<ForkOf>> {
         let sql = "SELECT base, log, base_seq FROM tertulia_session WHERE base = ANY($1)";
-        self.run("cannot search", None, async |client, _| {
+        self.run("cannot search", None, Mode::Read, async |client, _| {
             let values: [Value<'_>; 1] = [(&logs, Type::UUID_ARRAY)];
             let mut forks = Vec::new();
             for row in query(client, sql, &values).await? {

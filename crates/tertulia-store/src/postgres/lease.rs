@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::runner::Runner;
-use super::server::{Server, execute, query};
+use super::server::{Mode, Server, execute, query};
 use crate::session_lock::{Guard, SessionLock};
 use crate::{LockHolder, StoreError, StoreResult};
 use tertulia_core::id::SessionId;
@@ -77,7 +77,7 @@ impl Server {
                    RETURNING fence";
         let milliseconds = self.lease_milliseconds();
         let what = "cannot lock a session";
-        let taken = self.run(what, Some(id), async |client, attempt| {
+        let taken = self.run(what, Some(id), Mode::Write, async |client, attempt| {
             let values = [
                 (&id.uuid() as _, Type::UUID),
                 (&token as _, Type::UUID),
@@ -129,14 +129,19 @@ impl Server {
             }
             let sql = "UPDATE tertulia_lease SET expires = now() + $3 * interval '1 millisecond'
                        WHERE session = $1 AND token = $2";
-            let renewed = self.run("cannot renew a lock", Some(id), async |client, _| {
-                let values = [
-                    (&id.uuid() as _, Type::UUID),
-                    (&token as _, Type::UUID),
-                    (&milliseconds as _, Type::FLOAT8),
-                ];
-                Ok(execute(client, sql, &values).await?)
-            });
+            let renewed = self.run(
+                "cannot renew a lock",
+                Some(id),
+                Mode::Write,
+                async |client, _| {
+                    let values = [
+                        (&id.uuid() as _, Type::UUID),
+                        (&token as _, Type::UUID),
+                        (&milliseconds as _, Type::FLOAT8),
+                    ];
+                    Ok(execute(client, sql, &values).await?)
+                },
+            );
             // A server that is out of reach may be back at the next renewal.
             is_held.set(!matches!(renewed.await, Ok(0)));
         }
@@ -149,27 +154,37 @@ impl Server {
         };
         let sql = "UPDATE tertulia_lease SET expires = now() - interval '1 second'
                    WHERE session = $1 AND token = $2";
-        self.run("cannot release a lock", Some(id), async |client, _| {
-            let values = [
-                (&id.uuid() as _, Type::UUID),
-                (&lease.token as _, Type::UUID),
-            ];
-            execute(client, sql, &values).await?;
-            Ok(())
-        })
+        self.run(
+            "cannot release a lock",
+            Some(id),
+            Mode::Write,
+            async |client, _| {
+                let values = [
+                    (&id.uuid() as _, Type::UUID),
+                    (&lease.token as _, Type::UUID),
+                ];
+                execute(client, sql, &values).await?;
+                Ok(())
+            },
+        )
         .await
     }
 
     /// Returns the holder of a session's lock, if it is locked.
     pub(super) async fn lease_holder(&self, id: SessionId) -> StoreResult<Option<LockHolder>> {
         let sql = "SELECT holder FROM tertulia_lease WHERE session = $1 AND expires > now()";
-        self.run("cannot look at a lock", Some(id), async |client, _| {
-            let rows = query(client, sql, &[(&id.uuid(), Type::UUID)]).await?;
-            Ok(match rows.first() {
-                Some(row) => Some(serde_json::from_slice(row.try_get(0)?).unwrap_or_default()),
-                None => None,
-            })
-        })
+        self.run(
+            "cannot look at a lock",
+            Some(id),
+            Mode::Read,
+            async |client, _| {
+                let rows = query(client, sql, &[(&id.uuid(), Type::UUID)]).await?;
+                Ok(match rows.first() {
+                    Some(row) => Some(serde_json::from_slice(row.try_get(0)?).unwrap_or_default()),
+                    None => None,
+                })
+            },
+        )
         .await
     }
 }

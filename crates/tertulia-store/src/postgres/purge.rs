@@ -36,7 +36,7 @@ impl Server {
 
     /// Returns the rows that hold a session's own entries.
     pub(super) async fn log_of(&self, id: SessionId) -> StoreResult<Uuid> {
-        let found = self.run("cannot read", Some(id), async |client, _| {
+        let found = self.run("cannot read", Some(id), Mode::Read, async |client, _| {
             Ok(find(client, id, false).await?.map(|found| found.log))
         });
         found.await?.ok_or(StoreError::NotFound(id))

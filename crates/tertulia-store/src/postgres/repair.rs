@@ -71,7 +71,7 @@ impl Server {
     async fn is_base_missing(&self) -> StoreResult<bool> {
         let sql = "SELECT 1 FROM tertulia_session AS fork WHERE base IS NOT NULL AND NOT EXISTS
                    (SELECT 1 FROM tertulia_session WHERE log = fork.base) LIMIT 1";
-        self.run("cannot check", None, async |client, _| {
+        self.run("cannot check", None, Mode::Read, async |client, _| {
             Ok(!super::server::query(client, sql, &[]).await?.is_empty())
         })
         .await
@@ -89,7 +89,7 @@ impl Server {
         let mut bases: HashMap<Uuid, Base> = HashMap::new();
         for log in self.all_logs().await? {
             let base = self
-                .run("cannot repair", None, async |client, _| {
+                .run("cannot repair", None, Mode::Write, async |client, _| {
                     super::rows::base_of(client, log).await
                 })
                 .await?;

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::server::{Answer, Failure, Server, execute, query};
+use super::server::{Answer, Failure, Mode, Server, execute, query};
 use crate::{StoreError, StoreResult};
 
 /// Version of the tables that this program writes.
@@ -65,19 +65,28 @@ impl Server {
     /// `new_id` if there was none.
     pub(super) async fn identify(&self, new_id: Uuid) -> StoreResult<Uuid> {
         let place = self.address.to_string();
-        let known = self.run("cannot open the store", None, async |client, _| {
-            identified(client, &place).await
-        });
+        let known = self.run(
+            "cannot open the store",
+            None,
+            Mode::Read,
+            async |client, _| identified(client, &place).await,
+        );
         if let Some((format, id)) = known.await? {
             return self.check_format(format, id).await;
         }
-        self.run("cannot create the tables", None, async |client, _| {
-            create(client, new_id).await
-        })
+        self.run(
+            "cannot create the tables",
+            None,
+            Mode::Write,
+            async |client, _| create(client, new_id).await,
+        )
         .await?;
-        let known = self.run("cannot open the store", None, async |client, _| {
-            identified(client, &place).await
-        });
+        let known = self.run(
+            "cannot open the store",
+            None,
+            Mode::Read,
+            async |client, _| identified(client, &place).await,
+        );
         match known.await? {
             Some((format, id)) => self.check_format(format, id).await,
             None => Err(self.not_a_store("its row in tertulia_store is missing")),

@@ -90,10 +90,9 @@ pub(super) struct Attempt {
     pub(super) in_doubt: bool,
 }
 
-/// What a transaction does.
-#[derive(Clone, Copy, Debug)]
+/// What an operation does; a transaction that reads sees one state of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Reads one state of the database.
     Read,
     Write,
 }
@@ -160,6 +159,7 @@ impl Server {
         &self,
         what: &'static str,
         session: Option<SessionId>,
+        mode: Mode,
         job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let started = Instant::now();
@@ -177,7 +177,7 @@ impl Server {
                 false => Duration::ZERO,
             };
             if next == Next::GiveUp || started.elapsed() + pause > limit {
-                return Err(self.trouble(what, failure));
+                return Err(self.trouble(what, mode, failure));
             }
             // Clients that failed together must not return together.
             let spread = started.elapsed().subsec_nanos() % 1000;
@@ -195,7 +195,7 @@ impl Server {
         job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let begin = self.begin(mode);
-        self.run(what, session, async |client, attempt| {
+        self.run(what, session, mode, async |client, attempt| {
             client.batch_execute(&begin).await?;
             match job(client, attempt).await {
                 Ok(done) => {
@@ -290,30 +290,29 @@ impl Server {
     }
 
     /// Maps a failure to the `StoreError` variant that callers handle.
-    fn trouble(&self, what: &str, failure: Failure) -> StoreError {
+    fn trouble(&self, what: &str, mode: Mode, failure: Failure) -> StoreError {
         let place = self.address.to_string();
-        let unreachable = || {
-            format!(
-                "{what}: cannot reach PostgreSQL at {}",
-                self.address.host_and_port()
-            )
+        let unreachable = |reason: String| StoreError::Unreachable {
+            place: format!("PostgreSQL at {}", self.address.host_and_port()),
+            reason,
         };
         let error = match failure {
             Failure::Store(error) | Failure::Repeat(error) => return error,
-            Failure::Silent => {
-                return StoreError::failed(unreachable(), "it does not answer in time");
-            }
+            Failure::Silent => return unreachable("it does not answer in time".to_owned()),
             Failure::Server(error) => error,
         };
+        if is_out_of_reach(&error) {
+            return unreachable(reasons(&error));
+        }
         let Some(found) = error.as_db_error() else {
-            return match next_step_of(&error) {
-                Next::Reconnect => StoreError::failed(unreachable(), reasons(&error)),
-                _ => StoreError::failed(format!("{what} in {place}"), reasons(&error)),
-            };
+            return StoreError::failed(format!("{what} in {place}"), reasons(&error));
         };
         let reason = found.message().to_owned();
         match found.code() {
             &SqlState::DISK_FULL => StoreError::Full { place },
+            &SqlState::INSUFFICIENT_PRIVILEGE if mode == Mode::Read => {
+                StoreError::failed(format!("{place} may not be read"), reason)
+            }
             &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE => {
                 StoreError::ReadOnly { place, reason }
             }
@@ -349,6 +348,13 @@ fn next_step_of(error: &Error) -> Next {
         None if is_of_connection(error) => Next::Reconnect,
         None => Next::GiveUp,
     }
+}
+
+/// Returns true if the server cannot be used at all: another operation would fail in the same way.
+fn is_out_of_reach(error: &Error) -> bool {
+    let refuses = [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW];
+    next_step_of(error) == Next::Reconnect
+        || error.code().is_some_and(|code| refuses.contains(code))
 }
 
 /// Returns true if the connection failed, as opposed to a value or a password that is wrong.

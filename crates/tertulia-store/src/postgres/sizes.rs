@@ -53,13 +53,13 @@ impl Server {
     pub(super) async fn info(&self) -> StoreResult<Info> {
         let what = "cannot describe the store";
         let asked = Instant::now();
-        self.run(what, None, async |client, _| {
+        self.run(what, None, Mode::Read, async |client, _| {
             Ok(client.batch_execute("SELECT 1").await?)
         })
         .await?;
         let latency_ms = asked.elapsed().as_secs_f64() * 1000.0;
         // Not every relative of PostgreSQL counts the bytes of a table.
-        let bytes = self.run(what, None, async |client, _| {
+        let bytes = self.run(what, None, Mode::Read, async |client, _| {
             let sql = "SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint
                        FROM unnest(string_to_array($1, ',')) AS name";
             let rows = query(client, sql, &[(&TABLES, Type::TEXT)]).await?;
@@ -69,7 +69,7 @@ impl Server {
             })
         });
         let bytes = bytes.await.unwrap_or(0);
-        self.run(what, None, async |client, _| {
+        self.run(what, None, Mode::Read, async |client, _| {
             let sql = format!(
                 "SELECT (SELECT count(*) FROM tertulia_session WHERE state < {PURGED}),
                    (SELECT count(*) FROM tertulia_session WHERE state = 1),

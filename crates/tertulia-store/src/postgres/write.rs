@@ -61,7 +61,7 @@ impl Server {
         check_whole(&entries)?;
         let what = "cannot append";
         let done = self
-            .run(what, Some(id), async |client, attempt| {
+            .run(what, Some(id), Mode::Write, async |client, attempt| {
                 let known = self.metas.borrow().get(id, after);
                 let (log, meta) = match known {
                     Some(known) if !entries.is_empty() => known,

@@ -4,6 +4,7 @@
 //! tertulia.db          session (one row each, derived), entry (the log lines), draft, snapshot, tally
 //! tertulia.db-search   the full-text index, derived: may be deleted
 //! tertulia.db-ledger   usage, tool calls and files touched, derived: may be deleted
+//! tertulia.db-forks    the diverged branches that forks keep, for `sync`, derived: may be deleted
 //! tertulia.db-lock     the queue of writers
 //! tertulia.db-open/    a lock file per open session
 //! ```

@@ -1,12 +1,13 @@
 //! The branches of a store: its sessions, with the logs of those that keep a diverged branch as they
 //! were written first.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
 use super::kept::{Kept, Moving, damaged, may_keep};
+use super::kept_heads::KeptHeads;
 use super::{Branch, BranchPage, BranchSource, NewBranch, Partner};
 use crate::{NewSession, Store, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation};
@@ -20,6 +21,9 @@ pub struct Branches<'a> {
     pub(super) store: &'a dyn Store,
     /// Forks that keep a branch, as they were when they were read last.
     pub(super) kept: Mutex<HashMap<SessionId, Arc<Kept>>>,
+    pub(super) heads: Mutex<KeptHeads>,
+    /// Sessions of the pages that were read, from the first one on.
+    listed: Mutex<HashSet<SessionId>>,
 }
 
 impl<'a> Branches<'a> {
@@ -28,6 +32,8 @@ impl<'a> Branches<'a> {
         Branches {
             store,
             kept: Mutex::default(),
+            heads: Mutex::new(KeptHeads::of(store)),
+            listed: Mutex::default(),
         }
     }
 
@@ -49,13 +55,11 @@ impl<'a> Branches<'a> {
     }
 
     async fn branch(&self, meta: &SessionMeta) -> StoreResult<Branch> {
-        let kept = self.kept(meta).await?;
-        let plain = (meta.id, meta.head);
-        let (root, head) = kept
-            .and_then(|kept| Some((kept.root, kept.head()?)))
-            .unwrap_or(plain);
+        let kept = self.kept_head(meta).await?;
+        let (root, head) = kept.unwrap_or((meta.id, meta.head));
         Ok(Branch {
             base: meta.parent.as_ref().map(|parent| parent.id),
+            sealed: Some(meta.seal.is_some()),
             ..Branch::new(meta.id, root, head)
         })
     }
@@ -81,6 +85,18 @@ impl<'a> Branches<'a> {
 }
 
 impl Branches<'_> {
+    /// Counts a page, and after the last one forgets the forks that are gone.
+    fn note_listed(&self, is_first: bool, is_last: bool, rows: &[SessionId]) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_first {
+            listed.clear();
+        }
+        listed.extend(rows);
+        if is_last {
+            self.known_heads().retain(&listed);
+        }
+    }
+
     /// Returns the branch with the session's own id, if there is one.
     pub(crate) async fn root(&self, root: SessionId) -> StoreResult<Vec<Branch>> {
         Ok(match self.row(root).await? {
@@ -210,6 +226,7 @@ impl Partner for Branches<'_> {
                 }
             }
         }
+        self.note_listed(is_first, page.next.is_none(), &rows);
         Ok(page)
     }
 

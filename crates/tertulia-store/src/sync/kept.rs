@@ -1,8 +1,9 @@
 //! Forks that keep a diverged branch: the log of the branch as it was written first, computed from the
 //! log of the fork.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
+use super::kept_heads::{KeptHead, KeptHeads};
 use super::{BranchSource, Branches, CHUNK};
 use crate::{StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Hash, Head, Numbering, Relation};
@@ -60,6 +61,27 @@ impl Branches<'_> {
         Ok(Some(kept))
     }
 
+    /// Returns the session that a fork's branch continues, and the branch's last entry; `None` if the
+    /// session keeps no branch.
+    pub(super) async fn kept_head(
+        &self,
+        meta: &SessionMeta,
+    ) -> StoreResult<Option<(SessionId, Head)>> {
+        if !may_keep(meta) {
+            return Ok(None);
+        }
+        let known = self.known_heads().get(meta.id, meta.head);
+        if let Some(KeptHead { root, head, .. }) = known {
+            return Ok(Some((root, head)));
+        }
+        let kept = self.kept(meta).await?;
+        Ok(kept.and_then(|kept| Some((kept.root, kept.head()?))))
+    }
+
+    pub(super) fn known_heads(&self) -> MutexGuard<'_, KeptHeads> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) async fn kept_by(&self, id: SessionId) -> StoreResult<Option<Arc<Kept>>> {
         match self.known(id) {
             Some(kept) => Ok(Some(kept)),
@@ -79,6 +101,10 @@ impl Branches<'_> {
     pub(super) fn remember(&self, id: SessionId, kept: &Arc<Kept>) {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(id, kept.clone());
+        if let Some(head) = kept.head() {
+            let (end, root) = (kept.end, kept.root);
+            self.known_heads().insert(id, KeptHead { end, root, head });
+        }
     }
 
     /// Returns the session that a fork's branch continues and the places of the openings in the

@@ -15,6 +15,7 @@
 mod branches;
 mod chunks;
 mod kept;
+mod kept_heads;
 mod place;
 mod transfer;
 
@@ -46,6 +47,9 @@ pub struct Branch {
     /// Session that this one was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<SessionId>,
+    /// Whether it is sealed, if that is known: an earlier version of the program does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<bool>,
     /// Session of the other store that holds its entries: it was only planned here.
     #[serde(skip)]
     planned: Option<SessionId>,
@@ -58,6 +62,7 @@ impl Branch {
             root,
             head,
             base: None,
+            sealed: None,
             planned: None,
         }
     }

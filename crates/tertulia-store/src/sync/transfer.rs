@@ -96,6 +96,12 @@ pub struct Skipped {
 }
 
 impl Skipped {
+    /// Returns true if the session is sealed in one store and plain in the other: neither can take
+    /// that of the other.
+    pub fn is_sealed_in_one(&self) -> bool {
+        matches!(self.error, StoreError::SealedInOne { .. })
+    }
+
     /// Returns true if the session is open in the target, so that a later transfer moves it.
     pub fn is_open(&self) -> bool {
         matches!(self.error, StoreError::Locked { .. })
@@ -182,7 +188,7 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
             Err(error) => done.skipped.push(Skipped {
                 session: Some(branch.id),
                 entries: lacking_entries(source, branch, members).await?,
-                error,
+                error: explained(error, branch, members),
             }),
         }
     }
@@ -214,6 +220,24 @@ async fn lacking_entries(
         }
     }
     Ok(branch.head.seq.0 - most)
+}
+
+/// Returns the error of a branch that does not fit to `members`, with the reason if that is a seal:
+/// sealing replaces a log from its first entry on.
+fn explained(error: StoreError, branch: &Branch, members: &[Branch]) -> StoreError {
+    let is_other = |member: &&Branch| {
+        member
+            .sealed
+            .zip(branch.sealed)
+            .is_some_and(|(a, b)| a != b)
+    };
+    match (error, members.iter().find(is_other)) {
+        (StoreError::Exists(id), Some(member)) => StoreError::SealedInOne {
+            id,
+            in_target: member.sealed == Some(true),
+        },
+        (error, _) => error,
+    }
 }
 
 /// Returns true for an error that the next session would meet, too.

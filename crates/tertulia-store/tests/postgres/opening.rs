@@ -1,8 +1,10 @@
 //! Databases that cannot be opened, and what the error says.
 
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::Page;
 use tertulia_store::postgres::{PostgresAddress, PostgresStore};
-use tertulia_store::{Maintenance, Store, StoreError};
-use tertulia_testkit::ask::{assert_log, now};
+use tertulia_store::{Maintenance, NewSession, Store, StoreError};
+use tertulia_testkit::ask::{assert_log, everything, now};
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, human};
 use tertulia_testkit::postgres::{Schema, TestServer, options, sql};
@@ -121,6 +123,41 @@ fn a_role_that_may_only_read() {
     let store = PostgresStore::open(options(&url, schema.scratch().path())).unwrap();
     assert_log(&store, &writer);
     let refused = writer.try_append(&store, vec![human("no")]);
+    assert!(
+        matches!(refused, Err(StoreError::ReadOnly { .. })),
+        "{refused:?}"
+    );
+}
+
+/// A role that may not even read is told that, and not that it may not write.
+#[test]
+fn a_role_that_may_not_read() {
+    let schema = Schema::new();
+    drop(schema.open_store().unwrap());
+    let server = TestServer::shared().url();
+    let _ = tertulia_testkit::postgres::try_sql(server, "CREATE ROLE reads_nothing LOGIN");
+    let name = schema.url().rsplit_once("%3D").unwrap().1;
+    schema.sql(&format!("GRANT USAGE ON SCHEMA {name} TO reads_nothing"));
+    let url = schema.url().replace("postgres@", "reads_nothing@");
+    let open = || PostgresStore::open(options(&url, schema.scratch().path()));
+    let check = |refused: StoreError| {
+        let text = refused.to_string();
+        assert!(text.ends_with(" may not be read"), "{refused:?}");
+        assert!(format!("{refused:?}").contains("permission denied"));
+    };
+    check(open().unwrap_err());
+    schema.sql("GRANT SELECT ON tertulia_store TO reads_nothing");
+    let store = open().unwrap();
+    check(now(store.list(&everything(), &Page::first(10))).unwrap_err());
+    let writer = Writer::named(SessionId::new(uuid::Uuid::from_u128(7)), &still_clock(1));
+    let refused = now(store.read(writer.id, Seq::START, 1)).unwrap_err();
+    check(refused);
+    let new = NewSession {
+        id: writer.id,
+        base: None,
+        entries: writer.chain(vec![human("no")]),
+    };
+    let refused = now(store.create(&new));
     assert!(
         matches!(refused, Err(StoreError::ReadOnly { .. })),
         "{refused:?}"

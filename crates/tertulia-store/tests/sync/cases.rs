@@ -4,7 +4,7 @@ use tertulia_core::entry::Relation;
 use tertulia_core::id::SessionId;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::sync::{Branches, Diverged};
+use tertulia_store::sync::{Branches, Diverged, Partner};
 use tertulia_store::{Doing, Store};
 use tertulia_testkit::ask::now;
 use tertulia_testkit::clock::still_clock;
@@ -183,4 +183,52 @@ fn a_fork_of_a_kept_branch_finds_its_beginning_where_the_branch_is_the_session()
     let (pulled, pushed) = sync(&one, &other);
     assert!(pulled.is_empty() && pushed.is_empty());
     assert_sound(&other);
+}
+
+/// What a fork keeps is computed once for each end of its log, and then taken from a derived file.
+#[test]
+fn the_ends_of_kept_branches_are_remembered() {
+    let folder = Scratch::new();
+    for is_files in [false, true] {
+        let path = folder.path().join(if is_files { "logs" } else { "t.db" });
+        let store: Box<dyn Store> = match is_files {
+            true => Box::new(FilesStore::open(&path).unwrap()),
+            false => Box::new(SqliteStore::open(&path).unwrap()),
+        };
+        let other = memory();
+        let (ours, mut theirs) = diverged(&*store, &other);
+        sync(&*store, &other);
+        let ends = || {
+            let page = now(Branches::of(&*store).page(None, 100)).unwrap();
+            let mut ends: Vec<_> = page.branches.iter().map(|it| (it.root, it.head)).collect();
+            ends.sort_by_key(|(_, head)| head.hash.to_string());
+            ends
+        };
+        let right = ends();
+        let remembered = store.derived_file("forks").unwrap();
+        let text = std::fs::read_to_string(&remembered).unwrap();
+        let wrong = text.replace(
+            &theirs.head().hash.to_string(),
+            &ours.log[0].hash.to_string(),
+        );
+        assert_ne!(text, wrong, "the file has the end of their branch");
+        std::fs::write(&remembered, wrong).unwrap();
+        assert_ne!(ends(), right, "the file is used");
+        // Another end of the log: what is remembered does not count.
+        theirs.say(&other, "more");
+        std::fs::write(&remembered, &text).unwrap();
+        sync(&*store, &other);
+        assert!(ends().contains(&(ours.id, theirs.head())));
+        for unusable in ["", "{}", &text.replace("\"version\":1", "\"version\":99")] {
+            std::fs::write(&remembered, unusable).unwrap();
+            assert!(ends().contains(&(ours.id, theirs.head())), "{unusable}");
+        }
+        // A fork that is gone is forgotten.
+        let fork = metas(&*store).into_iter().find(|meta| meta.id != ours.id);
+        now(store.purge(fork.unwrap().id)).unwrap();
+        assert_eq!(ends(), [(ours.id, ours.head())]);
+        sync(&*store, &other);
+        assert!(ends().contains(&(ours.id, theirs.head())));
+        assert_eq!(all_written(&*store), all_written(&other));
+    }
 }

@@ -12,7 +12,7 @@ pub use ssh::SshUrl;
 pub use watch::watch_store;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::settings::StoreUrl;
+use crate::settings::{StoreUrl, without_password};
 
 /// Where the other store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,16 +28,21 @@ impl PartnerUrl {
     pub fn parse(url: &str, base: &Path) -> CommandResult<PartnerUrl> {
         if let Some(rest) = url.strip_prefix("ssh://") {
             return SshUrl::parse(rest).map(PartnerUrl::Ssh).map_err(|reason| {
-                CommandError::new(ErrorKind::Usage, format!("'{url}' is wrong: {reason}"))
+                let words = format!("'{}' is wrong: {reason}", without_password(url));
+                CommandError::new(ErrorKind::Usage, words)
                     .hint("write ssh://[USER@]HOST[:PORT][/PATH]")
             });
         }
         match StoreUrl::parse(url, base) {
-            Ok(StoreUrl::Memory) | Err(_) => Err(CommandError::new(
-                ErrorKind::Usage,
-                format!("'{url}' is no store to exchange sessions with"),
-            )
-            .hint("write sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://HOST[/PATH]")),
+            // It says what is wrong with the URL.
+            Err(error) if StoreUrl::is_postgres(url) => Err(error),
+            Ok(StoreUrl::Memory) | Err(_) => {
+                let url = without_password(url);
+                let words = format!("'{url}' is no store to exchange sessions with");
+                Err(CommandError::new(ErrorKind::Usage, words).hint(
+                    "write sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://HOST[/PATH]",
+                ))
+            }
             Ok(store) => Ok(PartnerUrl::Store(store)),
         }
     }

@@ -25,6 +25,10 @@ impl SshUrl {
         // `/~/notes` is below the home folder.
         let path = path.filter(|path| *path != "/");
         let path = path.map(|path| path.strip_prefix("/~/").map_or(path.to_owned(), in_home));
+        let user = address.rsplit_once('@').map(|(user, _)| user);
+        if user.is_some_and(|user| user.contains(':')) {
+            return Err("it has a password; ssh asks for it, or uses a key");
+        }
         // Of an IPv6 address in brackets, the last colon is inside.
         let (host, port) = match address.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
@@ -107,7 +111,16 @@ mod tests {
         );
         assert_eq!(read("desk/~/t.db"), whole("desk", None, Some("~/t.db")));
         assert_eq!(read("[::1]:22"), whole("::1", Some(22), None));
-        for wrong in ["", "/x", "-oProxyCommand=x", "a@-x", "desk:x", "a b", "@"] {
+        for wrong in [
+            "",
+            "/x",
+            "-oProxyCommand=x",
+            "a@-x",
+            "desk:x",
+            "a b",
+            "@",
+            "a:b@h",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -14,7 +14,9 @@ pub fn watch_store(
     changed: impl Fn() + Send + 'static,
 ) -> CommandResult<Option<RecommendedWatcher>> {
     let (path, folder, mode) = match url {
-        StoreUrl::Memory | StoreUrl::Postgres(_) => return Ok(None),
+        StoreUrl::Memory => return Ok(None),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => return Ok(None),
         StoreUrl::Files(path) => (path.clone(), path.clone(), RecursiveMode::Recursive),
         // The file may be replaced as a whole, so its folder is watched.
         StoreUrl::Sqlite(path) => {

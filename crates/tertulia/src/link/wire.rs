@@ -90,6 +90,7 @@ pub enum Failure {
     Damaged { place: String, reason: String },
     Full { place: String },
     ReadOnly { place: String, reason: String },
+    Unreachable { place: String, reason: String },
     Other { message: String },
 }
 
@@ -103,6 +104,7 @@ impl From<StoreError> for Failure {
             StoreError::Damaged { place, reason } => Failure::Damaged { place, reason },
             StoreError::Full { place } => Failure::Full { place },
             StoreError::ReadOnly { place, reason } => Failure::ReadOnly { place, reason },
+            StoreError::Unreachable { place, reason } => Failure::Unreachable { place, reason },
             other => Failure::Other {
                 message: other.to_string(),
             },
@@ -120,6 +122,7 @@ impl From<Failure> for StoreError {
             Failure::Damaged { place, reason } => StoreError::Damaged { place, reason },
             Failure::Full { place } => StoreError::Full { place },
             Failure::ReadOnly { place, reason } => StoreError::ReadOnly { place, reason },
+            Failure::Unreachable { place, reason } => StoreError::Unreachable { place, reason },
             Failure::Other { message } => StoreError::Refused(message),
         }
     }

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{AgentSettings, Faults, Settings, StoreUrl, TOP_KEYS, Untrusted, agent, parsed, seal};
+use super::{
+    AgentSettings, Faults, Settings, StoreUrl, TOP_KEYS, Untrusted, agent, parsed, seal,
+    without_password,
+};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::trust::Decisions;
 use crate::{agents, env, project};
@@ -272,14 +275,22 @@ pub fn sift(
 }
 
 fn claim(key: String, value: &Value) -> UntrustedSetting {
-    // The URL of a store may contain a password.
-    let url = value.as_str().filter(|_| key == "store");
-    let store = url.and_then(|url| StoreUrl::parse(url, Path::new("/")).ok());
-    let value = match (url, store) {
-        (Some(url), Some(store)) if url.contains("://") => shown(&Value::String(store.to_string())),
-        _ => shown(value),
-    };
+    let value = shown(&hide_passwords(value));
     UntrustedSetting { key, value }
+}
+
+/// Returns a value without the passwords of URLs in it, such as those of stores.
+fn hide_passwords(value: &Value) -> Value {
+    match value {
+        Value::String(url) if url.contains("://") => Value::String(without_password(url)),
+        Value::Array(values) => Value::Array(values.iter().map(hide_passwords).collect()),
+        Value::Table(table) => {
+            let pairs = table.iter();
+            let hidden = pairs.map(|(key, value)| (key.clone(), hide_passwords(value)));
+            Value::Table(hidden.collect())
+        }
+        value => value.clone(),
+    }
 }
 
 fn shown(value: &Value) -> String {

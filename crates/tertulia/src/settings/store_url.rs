@@ -31,6 +31,11 @@ pub enum StoreUrl {
 }
 
 impl StoreUrl {
+    /// Returns true for the URL of a PostgreSQL database, valid or not.
+    pub fn is_postgres(url: &str) -> bool {
+        url.starts_with("postgres:") || url.starts_with("postgresql:")
+    }
+
     /// Parses a URL of [`FORMS`]; relative paths are resolved against `base`. Errors do not contain
     /// a password.
     pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
@@ -49,12 +54,39 @@ impl StoreUrl {
             Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
             Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
             Some(("postgres" | "postgresql", _)) => postgres(url),
-            _ => Err(
-                CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
-                    .hint(format!("write {FORMS}")),
-            ),
+            _ => Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("'{}' is not a store", without_password(url)),
+            )
+            .hint(format!("write {FORMS}"))),
         }
     }
+}
+
+/// Returns a text without the passwords of a URL in it, also of one that cannot be parsed: what
+/// stands between a colon and the last `@`, and the values of parameters for passwords.
+pub fn without_password(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = url.split_at(start);
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((user, place)) => (Some(user), place),
+        None => (None, rest),
+    };
+    let mut shown = scheme.to_owned();
+    if let Some(user) = user {
+        match user.split_once(':') {
+            Some((name, _)) => shown.push_str(&format!("{name}:***@")),
+            None => shown.push_str(&format!("{user}@")),
+        }
+    }
+    let parts = place.split_inclusive(['?', '&']);
+    shown.extend(parts.map(|part| match part.split_once('=') {
+        Some((name, value)) if name.contains("password") => {
+            format!("{name}=***{}", if value.ends_with('&') { "&" } else { "" })
+        }
+        _ => part.to_owned(),
+    }));
+    shown
 }
 
 #[cfg(feature = "postgres")]
@@ -83,6 +115,25 @@ impl std::fmt::Display for StoreUrl {
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(address) => write!(f, "{address}"),
             StoreUrl::Memory => f.write_str("sqlite::memory:"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn passwords_are_left_out_of_what_is_no_url() {
+        let check = |url: &str, shown: &str| assert_eq!(without_password(url), shown);
+        check("mysql://u:hunter2@h:1/d", "mysql://u:***@h:1/d");
+        check("mysql://u:hun/t@er:2@h", "mysql://u:***@h");
+        check("mysql://u:hunter?2@h", "mysql://u:***@h");
+        check("u:hunter2@h/d", "u:***@h/d");
+        check("x://h/d?password=a&b=c", "x://h/d?password=***&b=c");
+        check("x://h/d?b=c&sslpassword=a", "x://h/d?b=c&sslpassword=***");
+        for plain in ["desk", "ssh://ada@desk:22/x", "x:/a b/c", "x://h?a=b", ""] {
+            check(plain, plain);
         }
     }
 }

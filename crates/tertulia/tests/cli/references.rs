@@ -248,3 +248,16 @@ fn an_entry_is_not_taken_for_a_session() {
     }
     assert_eq!(home.entries(&id), 3);
 }
+
+#[test]
+fn an_entry_of_a_session_before_the_newest_is_named() {
+    let home = &Home::new();
+    let older = home.say("echo older");
+    home.say("echo newer");
+    let fork = home.run(&["fork", "@~1:2", "--json"]).ok().json();
+    assert_eq!(fork["parent"]["id"], older.as_str());
+    assert_eq!(fork["parent"]["seq"], 2);
+    home.run(&["rm", "-y", "@~2:2"])
+        .code(2)
+        .notes("'@~2:2' is entry 2");
+}

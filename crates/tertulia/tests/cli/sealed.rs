@@ -13,7 +13,7 @@ use crate::home::{Home, both, until};
 const MARKER: &str = "xyzzyplugh";
 
 /// Gives the home a key of its own, outside of the store, and returns its recipient.
-fn with_key(home: &Home) -> String {
+pub fn with_key(home: &Home) -> String {
     let file = home.path().join("keys/age/id.txt");
     let made = home.run(&["seal", "--new-identity", file.to_str().unwrap()]);
     let recipient = made.ok().stdout.trim().to_owned();

@@ -301,7 +301,7 @@ fn a_link_that_fails_says_why() {
 }
 
 /// Starts `sync --watch` and returns it with the lines that it prints.
-fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>) {
+pub fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>) {
     let mut child = prepared
         .command()
         .stdin(Stdio::null())
@@ -429,4 +429,73 @@ fn a_killed_push_goes_on_where_it_was() {
     }
     let again = here.run(&["push", &url, "--json"]).ok().json();
     assert_eq!(again["pushed"]["entries"], 0);
+}
+
+#[test]
+fn a_new_store_is_announced() {
+    let (here, there) = (Home::new(), Home::new());
+    here.say("echo one");
+    let made = "a new store was made at";
+    for url in ["sqlite:new.db", "files:new"] {
+        let output = here.run(&["sync", url]).ok();
+        let path = here.project().join(url.split_once(':').unwrap().1);
+        output.notes(&format!(
+            "{made} {}:{}",
+            url.split_once(':').unwrap().0,
+            path.display()
+        ));
+        here.run(&["sync", url]).ok().lacks(made);
+    }
+    here.run(&["push", "files:other"]).ok().notes(made);
+    // A folder that is there and empty.
+    here.run(&["push", &format!("files:{}", here.folder("empty").display())])
+        .ok()
+        .notes(made);
+    let ssh = stand_in(&here, &there);
+    let sync = || {
+        over(&here, &ssh, &["sync", "ssh://desk/~/new.db"])
+            .run()
+            .ok()
+    };
+    sync().notes(made).notes("new.db");
+    sync().lacks(made);
+}
+
+#[test]
+fn a_session_that_is_sealed_in_one_store_is_named_once() {
+    for sealed_here in [true, false] {
+        let (here, there) = (Home::new(), Home::with(Backend::Files));
+        let id = here.say("echo one");
+        let url = there.store_url();
+        here.run(&["push", &url]).ok();
+        let (sealing, plain) = match sealed_here {
+            true => (&here, &there),
+            false => (&there, &here),
+        };
+        super::sealed::with_key(sealing);
+        sealing.run(&["seal", "-y", &id]).ok();
+        let words = match sealed_here {
+            true => "was not moved: it is sealed here and stored in plain there",
+            false => "was not moved: it is sealed there and stored in plain here",
+        };
+        let output = here.run(&["sync", &url]).code(5);
+        let count = output.stderr.matches(&id).count();
+        assert_eq!(count, 1, "{}", output.stderr);
+        output
+            .notes(&format!("session {id} {words}"))
+            .notes("not moved: 1 session")
+            .notes("delete the plain copy")
+            .lacks("doctor")
+            .lacks("already");
+        let json = here.run(&["sync", &url, "--json"]).code(5).json();
+        assert_eq!(json["skipped"].as_array().unwrap().len(), 1, "{json}");
+        here.run(&["push", &url]).code(5).notes(words);
+        here.run(&["pull", &url]).code(5).notes(words);
+        // The way out that the hint names.
+        plain.run(&["rm", "-y", &id]).ok();
+        plain.settings("[retention]\ntrash = \"0s\"\n");
+        plain.run(&["prune", "-y"]).ok();
+        here.run(&["sync", &url]).ok().notes("1 new session");
+        assert_eq!(plain.all()[0]["sealed"], true);
+    }
 }

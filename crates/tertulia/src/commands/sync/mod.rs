@@ -5,8 +5,8 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Args;
-use tertulia_store::sync::{Branches, Heads, Partner, Transfer, Transferred, transfer};
-use tertulia_store::{Doing, Sessions, StoreResult};
+use tertulia_store::sync::{Branches, Heads, Partner, Skipped, Transfer, Transferred, transfer};
+use tertulia_store::{Doing, Sessions, StoreError, StoreResult};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -127,7 +127,7 @@ fn once(
         return Err(CommandError::new(ErrorKind::NotFound, message));
     }
     let connection = match &url {
-        PartnerUrl::Store(url) => Connection::Store(open::sessions(&workspace.settings, url)?),
+        PartnerUrl::Store(url) => Connection::Store(open_store(&workspace, url, ui)?),
         PartnerUrl::Ssh(url) => Connection::Remote(Remote::connect(url, || {})?),
     };
     let exchange = exchange(&workspace, &connection, direction, doing, ui)?;
@@ -154,6 +154,28 @@ fn partner_url(named: Option<&str>, workspace: &Workspace) -> CommandResult<Part
         return Err(CommandError::new(ErrorKind::Usage, message));
     }
     Ok(url)
+}
+
+/// Opens the other store, and says so if there was none.
+fn open_store(workspace: &Workspace, url: &StoreUrl, ui: &mut Ui) -> CommandResult<Sessions> {
+    let is_new = is_absent(url);
+    let sessions = open::sessions(&workspace.settings, url)?;
+    if is_new {
+        ui.note(&format!("a new store was made at {url}"));
+    }
+    Ok(sessions)
+}
+
+/// Returns true if opening a store would make it.
+fn is_absent(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Sqlite(path) => !path.exists(),
+        StoreUrl::Files(path) => match path.read_dir() {
+            Ok(mut files) => files.next().is_none(),
+            Err(_) => !path.exists(),
+        },
+        _ => false,
+    }
 }
 
 /// The other store, opened.
@@ -186,19 +208,49 @@ impl Exchange {
         pulled.chain(self.pushed.iter().map(|moved| ("there", moved)))
     }
 
+    /// Names a session that is sealed in one store only once: it fails in both directions.
+    fn without_doubles(mut self) -> Exchange {
+        if let (Some(pulled), Some(pushed)) = (&self.pulled, &mut self.pushed) {
+            let is_named = |id| {
+                let mut named = pulled.skipped.iter().filter(|it| it.is_sealed_in_one());
+                named.any(|it| it.session == id)
+            };
+            let skipped = &mut pushed.skipped;
+            skipped.retain(|it| !it.is_sealed_in_one() || !is_named(it.session));
+        }
+        self
+    }
+
     /// Fails if a session could not be moved. One that is open is moved the next time.
     fn verdict(&self, url: &PartnerUrl) -> CommandResult<ExitCode> {
         let skipped = self.both().flat_map(|(_, moved)| &moved.skipped);
-        let failed = skipped.filter(|skipped| !skipped.is_open()).count();
-        if failed == 0 {
+        let failed: Vec<&Skipped> = skipped.filter(|skipped| !skipped.is_open()).collect();
+        if failed.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        let sessions = crate::show::count(failed as u64, "session");
-        Err(
-            CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}")).hint(format!(
+        let sessions = crate::show::count(failed.len() as u64, "session");
+        let mut error = CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}"));
+        if failed.iter().any(|skipped| skipped.is_sealed_in_one()) {
+            error = error.hint(
+                "delete the plain copy in its store: `tertulia rm ID`, then `tertulia prune` with \
+                 [retention] trash = \"0s\", which empties the whole trash; then sync again",
+            );
+        }
+        if failed.iter().any(|skipped| !skipped.is_sealed_in_one()) {
+            error = error.hint(format!(
                 "`tertulia doctor` checks this store, `tertulia doctor --store URL` that of {url}"
-            )),
-        )
+            ));
+        }
+        Err(error)
+    }
+}
+
+/// Returns the error of an exchange; one that was cut off goes on when it is run again.
+fn cut_off(error: StoreError) -> CommandError {
+    match error {
+        StoreError::Unreachable { .. } => CommandError::new(ErrorKind::Failed, error.to_string())
+            .hint("what was moved before stays; run the command again"),
+        error => error.into(),
     }
 }
 
@@ -237,7 +289,8 @@ fn exchange(
         }
         Ok(done)
     };
-    let done = connection.with(|there| workspace.wait(move_all(there)))?;
+    let done = connection.with(|there| workspace.wait(move_all(there)));
+    let done = done.map(Exchange::without_doubles).map_err(cut_off)?;
     if doing == Doing::Write && done.pulled.as_ref().is_some_and(|moved| !moved.is_empty()) {
         // Ignore errors: the next search indexes the rest and reports failures.
         let _ = workspace.wait(workspace.sessions.store().index(&progress));

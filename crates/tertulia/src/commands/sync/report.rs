@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tertulia_core::id::SessionId;
-use tertulia_store::Doing;
 use tertulia_store::sync::{Skipped, Transferred};
+use tertulia_store::{Doing, StoreError};
 
 use super::Exchange;
 use crate::link::PartnerUrl;
@@ -107,6 +107,9 @@ fn warn_of_skipped(exchange: &Exchange, ui: &mut Ui) {
                     "{name} is open {side}; its {} come with the next sync",
                     show::count(skipped.entries, "new entry")
                 ),
+                false if skipped.is_sealed_in_one() => {
+                    format!("{name} was not moved: {}", reason(skipped, side))
+                }
                 false => format!("{name} was not moved {side}: {}", skipped.error),
             };
             ui.warn(&text);
@@ -152,6 +155,17 @@ fn skipped_object(skipped: &Skipped, side: &str) -> Value {
         "side": side,
         "open": skipped.is_open(),
         "entries": skipped.entries,
-        "reason": skipped.error.to_string(),
+        "reason": reason(skipped, side),
     })
+}
+
+/// Returns why a session was not moved to a side.
+fn reason(skipped: &Skipped, side: &str) -> String {
+    match skipped.error {
+        StoreError::SealedInOne { in_target, .. } => match in_target == (side == "here") {
+            true => "it is sealed here and stored in plain there".to_owned(),
+            false => "it is sealed there and stored in plain here".to_owned(),
+        },
+        ref error => error.to_string(),
+    }
 }

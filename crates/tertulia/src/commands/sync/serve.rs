@@ -37,8 +37,13 @@ pub fn run(args: &SyncServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
     if let Some(path) = &args.at {
         global.store = Some(store_at(path));
     }
+    let is_new = args.at.is_some() && super::is_absent(&open::quiet_settings(&global, ui)?.store);
     let workspace = open::workspace(&global, ui)?;
     let store = workspace.settings.store.clone();
+    if is_new {
+        // Standard error of this end is that of the near end.
+        ui.note(&format!("a new store was made at {store}"));
+    }
     say(
         ui,
         &Hello {

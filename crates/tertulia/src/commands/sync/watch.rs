@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use tertulia_store::{Doing, StoreError};
 
-use super::{Connection, Direction, exchange, report};
+use super::{Connection, Direction, cut_off, exchange, open_store, report};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::link::{PartnerUrl, Remote, watch_store};
-use crate::open::{self, Workspace};
+use crate::open::Workspace;
+use crate::settings::StoreUrl;
 use crate::ui::Ui;
 
 /// Quiet time after which changes are exchanged: an answer is written in several pieces.
@@ -20,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// Pause between looks at a store that cannot be watched, and before a session that was open is
 /// tried again.
 const POLL: Duration = Duration::from_secs(5);
-/// Pauses before the first and the last of several attempts to reach the other machine.
+/// Pauses before the first and the last of several attempts to reach a store over the network.
 const RECONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Exchanges sessions with `url` whenever one of both stores changes.
@@ -31,21 +32,22 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
     let mut pause = RECONNECT.0;
     let mut is_first = true;
     loop {
-        let linked = match connect(workspace, url, &sender) {
+        let linked = match connect(workspace, url, &sender, ui) {
             Ok((connection, polls)) => {
-                pause = RECONNECT.0;
                 if std::mem::take(&mut is_first) {
                     ui.note(&format!("exchanging sessions with {url}; stop with Ctrl-C"));
                 }
                 let polls = polls || here.is_none();
-                exchange_on(workspace, &connection, polls, &changes, ui)
+                let work = (&connection, polls);
+                exchange_on(workspace, work, &changes, &mut pause, ui)
             }
             // The first time, a wrong address is an error.
             Err(error) if is_first => return Err(error),
             Err(error) => Err(error),
         };
         let Err(error) = linked;
-        if !matches!(url, PartnerUrl::Ssh(_)) || error.kind() != ErrorKind::Failed {
+        let may_return = is_remote(url) || is_server(&workspace.settings.store);
+        if !may_return || error.kind() != ErrorKind::Failed {
             return Err(error);
         }
         ui.warn(&format!(
@@ -56,6 +58,21 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
         std::thread::sleep(pause);
         pause = (pause * 2).min(RECONNECT.1);
     }
+}
+
+/// Returns true if the other store is reached over the network, so that it may be away for a while.
+fn is_remote(url: &PartnerUrl) -> bool {
+    match url {
+        PartnerUrl::Ssh(_) => true,
+        PartnerUrl::Store(store) => is_server(store),
+    }
+}
+
+fn is_server(store: &StoreUrl) -> bool {
+    !matches!(
+        store,
+        StoreUrl::Sqlite(_) | StoreUrl::Files(_) | StoreUrl::Memory
+    )
 }
 
 fn tell(sender: &Sender<()>) -> impl Fn() + Send + 'static {
@@ -72,10 +89,11 @@ fn connect(
     workspace: &Workspace,
     url: &PartnerUrl,
     sender: &Sender<()>,
+    ui: &mut Ui,
 ) -> CommandResult<(Watched, bool)> {
     match url {
         PartnerUrl::Store(url) => {
-            let sessions = open::sessions(&workspace.settings, url)?;
+            let sessions = open_store(workspace, url, ui)?;
             let watcher = watch_store(url, tell(sender))?;
             let polls = watcher.is_none();
             let connection = Connection::Store(sessions);
@@ -89,7 +107,7 @@ fn connect(
         }
         PartnerUrl::Ssh(url) => {
             let remote = Remote::connect(url, tell(sender))?;
-            remote.watch()?;
+            remote.watch().map_err(cut_off)?;
             let connection = Connection::Remote(remote);
             Ok((
                 Watched {
@@ -108,12 +126,13 @@ struct Watched {
     _watcher: Option<notify::RecommendedWatcher>,
 }
 
-/// Exchanges sessions after every change, until that fails.
+/// Exchanges sessions after every change, until that fails. Each success resets the pause before
+/// the next attempt to connect.
 fn exchange_on(
     workspace: &Workspace,
-    watched: &Watched,
-    polls: bool,
+    (watched, polls): (&Watched, bool),
     changes: &Receiver<()>,
+    pause: &mut Duration,
     ui: &mut Ui,
 ) -> CommandResult<std::convert::Infallible> {
     loop {
@@ -124,6 +143,7 @@ fn exchange_on(
             Doing::Write,
             ui,
         )?;
+        *pause = RECONNECT.0;
         let now = workspace.sessions.clock().now();
         let at = now.to_zoned(jiff::tz::TimeZone::system());
         report::round(&done, &at.strftime("%H:%M:%S").to_string(), ui);
