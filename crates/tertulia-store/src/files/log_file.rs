@@ -149,10 +149,13 @@ pub(super) fn packed_path(log: &Path) -> PathBuf {
     place::with_suffix(log, PACKED)
 }
 
+/// Number of looks for a log that may be on its way from one file to the other.
+const LOOKS: u32 = 10;
+
 /// Returns true if there is a log, in either file.
 pub(super) fn is_there(log: &Path) -> bool {
-    // Another process may make the log plain again between the first two looks.
-    log.exists() || packed_path(log).exists() || log.exists()
+    // Other processes may compress the log and make it plain again between two looks.
+    (0..LOOKS).any(|_| log.exists() || packed_path(log).exists())
 }
 
 /// Returns the file that holds a log; its own path if there is none.

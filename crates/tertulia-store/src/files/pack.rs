@@ -2,13 +2,15 @@
 //!
 //! At every moment one of the two files is complete and synced: the new file is written under a
 //! temporary name, synced and renamed before the other one is removed. The lock on the log's file keeps
-//! appends away meanwhile; a process that waited for it looks for the log again.
+//! appends away meanwhile; a process that waited for it looks for the log again. A compressed file is
+//! removed under its own lock, and made under it until the plain file is gone: otherwise each of two
+//! processes could remove the file that the other one relies on.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::engine::{FilesEngine, open_log};
+use super::engine::{FilesEngine, Held, open_log};
 use super::file_stamp::FileStamp;
 use super::log::{self, Tail};
 use super::log_file::{self, LogFile};
@@ -50,6 +52,10 @@ impl FilesEngine {
             return Err(StoreError::Refused("a program has it open".into()));
         }
         let held = self.lock_log(&path)?;
+        if log_file::held_by(&path) != path {
+            // Another process was faster.
+            return Ok(None);
+        }
         let say = |error| place::trouble(&path, "cannot compress", error);
         let lines = sound_lines(&path)?;
         let stamp_before = FileStamp::of(&held.file().metadata().map_err(say)?);
@@ -69,9 +75,11 @@ impl FilesEngine {
             }
         }
         let packed = log_file::packed_path(&path);
-        write_beside(&packed, &bytes)?;
+        self.remove_packed(&packed)?;
+        let made = self.write_beside(&packed, &bytes)?;
         remove(&path)?;
         place::sync_folder_of(&path)?;
+        drop(made);
         self.open.remove(&id);
         // If it cannot be recorded, or another process has made the log plain again, it is folded again.
         if let Ok(found) = fs::metadata(&packed) {
@@ -79,6 +87,43 @@ impl FilesEngine {
             let _ = self.catalogue()?.restamp((id, LIVE), stamp_before, stamp);
         }
         Ok(Some((before, bytes.len() as u64)))
+    }
+
+    /// Removes a compressed file beside a plain log that has everything, which a kill has left or
+    /// another process is about to remove.
+    fn remove_packed(&self, packed: &Path) -> StoreResult<()> {
+        while packed.exists() {
+            let file = match File::open(packed) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file.map_err(|error| place::trouble(packed, "cannot open", error))?,
+            };
+            let held = self.lock_file(packed, file)?;
+            if place::names_this_file(packed, held.file()) {
+                remove(packed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a compressed log durably, under its name only when it is complete. Returns its lock.
+    fn write_beside(&self, packed: &Path, bytes: &[u8]) -> StoreResult<Held> {
+        let temporary =
+            place::with_suffix(packed, &format!("{}{}", names::PART, std::process::id()));
+        let say = |error| place::trouble(packed, "cannot write", error);
+        let file = place::create_file(&temporary).map_err(say)?;
+        let held = self.lock_file(&temporary, file)?;
+        let write = || -> io::Result<()> {
+            let mut file = held.file();
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            fs::rename(&temporary, packed)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            say(error)
+        })?;
+        place::sync_folder_of(packed)?;
+        Ok(held)
     }
 
     /// Makes a compressed log plain again, for an append.
@@ -139,20 +184,4 @@ fn sound_lines(path: &Path) -> StoreResult<Vec<Vec<u8>>> {
             "it is damaged; `tertulia doctor` says more".into(),
         )),
     }
-}
-
-/// Writes a compressed log durably, under its name only when it is complete.
-fn write_beside(packed: &Path, bytes: &[u8]) -> StoreResult<()> {
-    let temporary = place::with_suffix(packed, &format!("{}{}", names::PART, std::process::id()));
-    let write = || -> io::Result<()> {
-        let mut file = place::create_file(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&temporary, packed)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        place::trouble(packed, "cannot write", error)
-    })?;
-    place::sync_folder_of(packed)
 }

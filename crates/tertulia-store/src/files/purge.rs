@@ -202,8 +202,15 @@ impl FilesEngine {
     pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
         loop {
             let held_by = log_file::held_by(path);
-            let file = File::open(&held_by)
-                .map_err(|error| place::trouble(&held_by, "cannot lock", error))?;
+            let file = match File::open(&held_by) {
+                // It has just been packed or unpacked.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound && log_file::is_there(path) =>
+                {
+                    continue;
+                }
+                file => file.map_err(|error| place::trouble(&held_by, "cannot lock", error))?,
+            };
             let held = self.lock_file(&held_by, file)?;
             // Another process may have packed or unpacked the log meanwhile.
             if place::names_this_file(&log_file::held_by(path), held.file()) {
