@@ -11,13 +11,10 @@ use super::instructions::Instructions;
 use crate::ui::Ui;
 use crate::{env, project};
 
-/// Describes the folder, and shows which instructions of the project agents get.
+/// Describes the folder. Shows which instructions of the project could not be used.
 pub fn describe(folder: &Path, instructions: Instructions, ui: &mut Ui) -> Arc<WorkEnvironment> {
     for warning in &instructions.warnings {
         ui.warn(warning);
-    }
-    if let Some(note) = &instructions.note {
-        ui.note(note);
     }
     Arc::new(WorkEnvironment {
         folder: folder.to_owned(),

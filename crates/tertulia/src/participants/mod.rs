@@ -142,6 +142,7 @@ impl Preparing<'_> {
                 "unknown model '{wanted}' for {name}; known: {model}, which answers"
             ));
         }
+        let mut introduction = chat_introduction(&chosen);
         let mut options = RunOptions {
             compact_at: chosen.compact_at,
             ..self.run_options(self.workspace, ui)
@@ -149,9 +150,9 @@ impl Preparing<'_> {
         if chosen.agent.system_texts().is_some() {
             let folder = &self.workspace.settings.cwd;
             let found = self.instructions(folder, chosen.compact_at);
+            self.name_instructions(&found, &mut introduction, ui);
             options.environment = Some(environment::describe(folder, found, ui));
         }
-        let introduction = chat_introduction(&chosen);
         let unasked = chosen.unasked;
         let sort = Sort::of(Kind::Chat, None);
         let participants = Participants::Chat(chosen.agent);
@@ -180,10 +181,11 @@ impl Preparing<'_> {
             .agents
             .values()
             .filter_map(|of| of.agent.as_ref().ok());
+        let (id, mut introduction) = (team.id().to_owned(), team_introduction(&team));
         if agents.any(|agent| agent.system_texts().is_some()) {
+            self.name_instructions(&found, &mut introduction, ui);
             options.environment = Some(environment::describe(&settings.cwd, found, ui));
         }
-        let (id, introduction) = (team.id().to_owned(), team_introduction(&team));
         let participants = Participants::Team {
             team: Box::new(team),
             roster: Box::new(roster),
@@ -201,7 +203,7 @@ impl Preparing<'_> {
         let mut there = self.workspace.clone();
         there.settings.cwd = work_dir(&self.workspace.settings.cwd, spec, known)?;
         let mut options = self.run_options(&there, ui);
-        let seated = pair::roster(&there.settings, spec, known, &options)?;
+        let mut seated = pair::roster(&there.settings, spec, known, &options)?;
         let both = [&seated.roster.instructor, &seated.roster.worker];
         let told = both
             .into_iter()
@@ -210,6 +212,7 @@ impl Preparing<'_> {
         if smallest.is_some() {
             let folder = &there.settings.cwd;
             let found = self.instructions(folder, smallest);
+            self.name_instructions(&found, &mut seated.introduction, ui);
             options.environment = Some(environment::describe(folder, found, ui));
         }
         let participants = Participants::Pair {
@@ -229,6 +232,18 @@ impl Preparing<'_> {
         }
         let limit = instructions::limit(compact_at);
         instructions::read(&settings.root_of(folder), folder, limit)
+    }
+
+    /// Tells the user which instructions of the project agents get: in the introduction of a new
+    /// session where output is held back, since a TUI would show a note in place of it.
+    fn name_instructions(&self, found: &Instructions, introduction: &mut String, ui: &mut Ui) {
+        match &found.note {
+            Some(note) if ui.is_holding() && self.existing.row.is_none() => {
+                introduction.push_str(&format!(" {note}"));
+            }
+            Some(note) => ui.note(note),
+            None => {}
+        }
     }
 
     fn check_kind(&self, wanted: Kind) -> CommandResult<()> {
