@@ -2,7 +2,9 @@
 //! settings and flags that change both.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -249,6 +251,29 @@ fn the_prompt_stays_the_same_in_a_session() {
     let first = system(&questions[0]);
     assert!(first.contains("- Git: branch trunk, clean"), "{first}");
     assert_eq!(first, system(&questions[1]));
+}
+
+/// In a repository whose status takes too long, the agent is told the branch alone.
+#[test]
+fn a_slow_git_holds_nothing_up() {
+    let world = World::new(Api::Anthropic);
+    repository(&world.home);
+    let bin = world.home.folder("bin");
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *' status '*) exec sleep 60;; esac\nPATH='{path}' exec git \"$@\"\n"
+    );
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let args = ["chat", "--agent", "a", "-p", "[[say:yes]] hello"];
+    let run = world.home.prepare(&args).env("TEST_KEY", KEY);
+    let begun = Instant::now();
+    run.env("PATH", format!("{}:{path}", bin.display()))
+        .run()
+        .ok();
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let system = last_system(&world);
+    assert!(system.contains("- Git: branch trunk (when"), "{system}");
 }
 
 #[test]
