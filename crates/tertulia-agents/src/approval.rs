@@ -108,6 +108,9 @@ pub struct ToolRequest {
     pub preview: String,
     /// What "always" would allow: other calls with the same key run without asking.
     pub key: String,
+    /// Whether the call is known to do nothing but edit a file of the working folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_edit: bool,
 }
 
 /// The user's answer to a permission request.
@@ -150,7 +153,7 @@ impl Rules {
             Approval::None => Ruling::Refuse,
             Approval::All => Ruling::Run,
             _ if request.risk == Risk::Low || self.always.contains(&request.key) => Ruling::Run,
-            Approval::Edits if request.risk == Risk::Medium => Ruling::Run,
+            Approval::Edits if request.is_edit => Ruling::Run,
             Approval::Ask | Approval::Edits => Ruling::Ask,
             Approval::Low => Ruling::Refuse,
         }
@@ -281,6 +284,7 @@ mod tests {
             risk,
             preview: String::new(),
             key: key.into(),
+            is_edit: false,
         }
     }
 
@@ -293,7 +297,12 @@ mod tests {
             assert_eq!(found, expected, "{mode:?}");
         };
         check(Approval::Ask, [Ruling::Run, Ruling::Ask, Ruling::Ask]);
-        check(Approval::Edits, [Ruling::Run, Ruling::Run, Ruling::Ask]);
+        check(Approval::Edits, [Ruling::Run, Ruling::Ask, Ruling::Ask]);
+        let edit = ToolRequest {
+            is_edit: true,
+            ..request(Risk::Medium, "file_edit")
+        };
+        assert_eq!(Rules::new(Approval::Edits).ruling(&edit), Ruling::Run);
         check(Approval::Low, [Ruling::Run, Ruling::Refuse, Ruling::Refuse]);
         check(Approval::All, [Ruling::Run; 3]);
         check(Approval::None, [Ruling::Refuse; 3]);

@@ -42,6 +42,7 @@ pub mod process;
 mod prompt;
 pub mod scratch;
 mod sink;
+pub mod system_prompt;
 pub mod tool;
 pub mod vendor;
 
@@ -53,6 +54,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::Approval;
+use crate::system_prompt::SystemTexts;
 pub use sink::{AgentSink, AgentStream, Permission};
 use tertulia_core::entry::{Role, ToolCall, Usage};
 use tertulia_core::pair::PairRole;
@@ -71,6 +73,12 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Folder in which the agent works, if it is a program.
     fn work_dir(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Returns the texts for its system prompt, if the agent is to have one built by tertulia.
+    /// Programs bring their own prompts and read the project's instructions themselves.
+    fn system_texts(&self) -> Option<SystemTexts<'_>> {
         None
     }
 
@@ -118,6 +126,9 @@ pub struct AgentRequest {
     pub messages: Vec<PromptMessage>,
     /// Number of messages in the whole conversation, of which `messages` may hold only a part.
     pub total: u64,
+    /// System prompt for an agent with [`Agent::system_texts`]. Without one, as in a request for a
+    /// summary, the agent uses these texts alone.
+    pub system: Option<String>,
     /// Unique id of the request: it marks the processes that belong to the answer.
     pub marker: String,
     /// Tools that the agent may request.

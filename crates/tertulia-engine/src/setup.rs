@@ -12,6 +12,7 @@ use crate::team::resume::ResumePlan;
 use tertulia_agents::Agent;
 use tertulia_agents::approval::Permissions;
 use tertulia_agents::process::guard::Guard;
+use tertulia_agents::system_prompt::WorkEnvironment;
 use tertulia_agents::tool::Toolbox;
 use tertulia_core::entry::{Body, Kind};
 use tertulia_core::id::SessionId;
@@ -34,6 +35,8 @@ pub struct RunOptions {
     pub model_switched: bool,
     /// The earlier session that this one plays again; then no tool runs.
     pub replay: Option<Replay>,
+    /// Where the session works, for the system prompt of agents that bring none.
+    pub environment: Option<Arc<WorkEnvironment>>,
     /// Ends the session's processes if this program is killed.
     pub guard: Option<Arc<Guard>>,
 }

@@ -12,6 +12,8 @@ pub struct SessionSpec {
     pub participants: ParticipantSpec,
     /// The tool policy; without it, the default of the frontend.
     pub approve: Option<Approval>,
+    /// Whether agents get no instructions of the project.
+    pub no_project_instructions: bool,
 }
 
 /// The participants of a session, by name.

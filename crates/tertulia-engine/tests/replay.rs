@@ -94,6 +94,7 @@ impl Agent for Caller {
                 risk: Risk::Low,
                 preview: String::new(),
                 key: "x".to_owned(),
+                is_edit: false,
             };
             verdict = Some(sink.ask(request).await);
         }

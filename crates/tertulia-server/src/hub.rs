@@ -276,6 +276,7 @@ impl Hub {
         chosen.unwrap_or_else(|| SessionSpec {
             participants: participants.clone(),
             approve: None,
+            no_project_instructions: false,
         })
     }
 

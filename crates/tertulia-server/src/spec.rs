@@ -85,6 +85,7 @@ impl Wish {
         Ok(SessionSpec {
             participants,
             approve: self.approve,
+            no_project_instructions: false,
         })
     }
 }

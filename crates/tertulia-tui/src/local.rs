@@ -283,6 +283,7 @@ mod tests {
             risk: Risk::High,
             preview: String::new(),
             key: "shell".to_owned(),
+            is_edit: false,
         }
     }
 

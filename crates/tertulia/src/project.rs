@@ -3,6 +3,7 @@
 
 mod folders;
 mod git;
+mod git_state;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,6 +17,7 @@ use tertulia_core::query::{ProjectIds, Worktree};
 
 pub use folders::{FolderRecord, Folders};
 use git::Repository;
+pub use git_state::git_state;
 
 /// The project that a folder belongs to.
 #[derive(Clone, Debug)]

@@ -61,6 +61,8 @@ pub struct Settings {
     pub retention: Retention,
     /// The user's own prices of models. Of two for the same, the first counts.
     pub prices: Vec<PriceRow>,
+    /// Whether agents get the project's instructions.
+    pub project_instructions: bool,
     /// Whether to show automatic tags.
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
@@ -171,6 +173,7 @@ const TOP_KEYS: &[&str] = &[
     "retention",
     "prices",
     "auto_tags",
+    "project_instructions",
     "author",
     "seal",
     "postgres",
@@ -197,6 +200,7 @@ impl Settings {
             retention: Retention::default(),
             prices: Vec::new(),
             auto_tags: false,
+            project_instructions: true,
             author: None,
             seal: SealSettings::default(),
             password_command: None,
@@ -325,6 +329,9 @@ impl Settings {
             let with = reader.within("sync").text(sync, "with");
             self.sync_with = with.map(|with| (with, base.to_owned()));
         }
+        // A project can only turn off what the user left on.
+        let wanted = reader.flag(table, "project_instructions");
+        self.project_instructions &= wanted.unwrap_or(true);
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
         }

@@ -126,6 +126,11 @@ impl Ui {
         self.held.get_or_insert_default();
     }
 
+    /// Returns true if output is held back.
+    pub fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Takes the output held back so far, for the TUI to show. More may follow.
     pub fn take_held(&mut self) -> Vec<Told> {
         self.held.as_mut().map(std::mem::take).unwrap_or_default()

@@ -22,6 +22,8 @@ pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
         preview: content::cut(visible(&lines.join("\n"))),
         // The title is the agent's own: two commands may have the same.
         key: format!("{} {}", call.kind, command.as_ref().unwrap_or(&call.title)),
+        // Its kind is the agent's own word, and its paths may be anywhere.
+        is_edit: false,
     }
 }
 

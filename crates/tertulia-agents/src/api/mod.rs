@@ -26,6 +26,7 @@ use super::{
     Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Patience,
     Readiness, Retry, ToolSide, Whence,
 };
+use crate::system_prompt::SystemTexts;
 use key::Keyring;
 pub use key::{Key, Secret};
 use listen::AnswerReader;
@@ -58,8 +59,10 @@ pub struct Api {
     pub base_url: Option<String>,
     /// Source of the API key.
     pub key: Key,
-    /// System prompt of every request.
+    /// Text that replaces the default system prompt.
     pub system: Option<String>,
+    /// Text that is added to the system prompt.
+    pub system_append: Option<String>,
     /// How much the model thinks.
     pub thinking: Option<Thinking>,
     /// Longest answer, in tokens.
@@ -107,6 +110,7 @@ impl Api {
             base_url: None,
             key,
             system: None,
+            system_append: None,
             thinking: None,
             max_tokens: None,
             retries: RETRIES,
@@ -114,6 +118,13 @@ impl Api {
             patience: Patience::default(),
             whence: Whence::settings(name),
             live: Live::default(),
+        }
+    }
+
+    fn own_texts(&self) -> SystemTexts<'_> {
+        SystemTexts {
+            system: self.system.as_deref(),
+            append: self.system_append.as_deref(),
         }
     }
 
@@ -176,7 +187,12 @@ impl Api {
         secret: Option<&Secret>,
         until: Option<Instant>,
     ) -> Result<Outcome, AgentError> {
-        let request = request::build(self.provider, self.system.as_deref(), question);
+        let own = self
+            .own_texts()
+            .alone()
+            .filter(|_| question.system.is_none());
+        let system = question.system.as_deref().or(own.as_deref());
+        let request = request::build(self.provider, system, question);
         let mut failed = 0;
         loop {
             let mut reader = self.reader(question, sink);
@@ -271,6 +287,10 @@ impl Agent for Api {
 
     fn tools(&self) -> ToolSide {
         ToolSide::Ours
+    }
+
+    fn system_texts(&self) -> Option<SystemTexts<'_>> {
+        Some(self.own_texts())
     }
 
     async fn readiness(&self) -> Readiness {

@@ -178,6 +178,9 @@ impl Toolbox {
                 risk,
                 preview,
                 key,
+                // Everything else of that risk asks.
+                is_edit: risk == Risk::Medium
+                    && ["file_write", "file_edit"].contains(&call.name.as_str()),
             }),
             Err(why) => Err(self.output(Err(why))),
         }

@@ -59,7 +59,10 @@ impl PermissionRequest {
             arguments: asked.get("input").cloned().unwrap_or_else(|| json!({})),
         };
         let reason = words(asked, "/decision_reason");
+        let edits = ["Edit", "Write", "NotebookEdit"];
         let request = ToolRequest {
+            // A reason to ask is a path outside of the folder, a sensitive file or a rule.
+            is_edit: reason.is_empty() && edits.contains(&call.name.as_str()),
             risk: risk(&call.name, reason),
             preview: preview(&call, reason),
             key: key(&call, reason),

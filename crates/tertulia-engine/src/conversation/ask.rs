@@ -175,6 +175,9 @@ impl Asking<'_> {
     async fn prompt(&mut self) -> Vec<Effect> {
         self.compact_if_due().await;
         self.show_notices();
+        if let Some(environment) = self.conversation.options.environment.clone() {
+            environment.git.settled().await;
+        }
         let request = self.request();
         let mut room = total_weight(&request.messages);
         let (mut result, mut received) = self.listen(request).await;
@@ -368,10 +371,13 @@ impl Asking<'_> {
 
     /// Estimates the usage of an answer whose provider did not report it.
     async fn estimate(&mut self, received: &Received) {
-        let asked = self.request().messages;
+        let AgentRequest {
+            messages, system, ..
+        } = self.request();
         let said = received.text.clone();
         let counted = tokio::task::spawn_blocking(move || Usage {
-            input: asked.iter().map(tokens_of).sum(),
+            input: messages.iter().map(tokens_of).sum::<u64>()
+                + system.as_deref().map_or(0, tokens::count),
             output: tokens::count(&said),
             estimated: true,
             ..Usage::default()

@@ -13,6 +13,7 @@ use crate::pair::PairEvent;
 use crate::policy::{Ask, Maker};
 use tertulia_agents::approval::Approval;
 use tertulia_agents::process::guard;
+use tertulia_agents::system_prompt::{self, PromptFacts};
 use tertulia_agents::{
     Agent, AgentError, AgentRequest, NativeSession, PromptMessage, ToolSide, ToolSpec,
 };
@@ -44,6 +45,7 @@ impl Asking<'_> {
         let meta = self.conversation.writer.meta();
         let total = meta.map_or(0, |meta| meta.messages);
         AgentRequest {
+            system: self.system_prompt(),
             total: total.max(messages.len() as u64),
             native: match part {
                 Some(_) => None,
@@ -56,6 +58,18 @@ impl Asking<'_> {
             ephemeral: self.keeps_nothing(),
             part,
         }
+    }
+
+    /// Returns the system prompt of an agent that brings none.
+    fn system_prompt(&self) -> Option<String> {
+        let environment = self.conversation.options.environment.as_deref()?;
+        let facts = PromptFacts {
+            environment,
+            now: self.now(),
+            tools: &self.tool_specs(),
+            approval: self.approval(),
+        };
+        system_prompt::build(self.agent.system_texts()?, &facts)
     }
 
     /// Returns the tools that the agent may call.

@@ -119,6 +119,7 @@ fn request() -> ToolRequest {
         risk: Risk::High,
         preview: "ls".into(),
         key: "shell ls".into(),
+        is_edit: false,
     }
 }
 

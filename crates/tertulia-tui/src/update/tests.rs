@@ -155,6 +155,7 @@ fn request() -> ToolRequest {
             -    let line = read();\n+    let line = read().trim_end(); // 漢字\n }\n"
             .to_owned(),
         key: "file_edit src/parser.rs".to_owned(),
+        is_edit: false,
     }
 }
 

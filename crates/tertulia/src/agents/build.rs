@@ -79,6 +79,7 @@ fn provided(provider: Provider, name: &str, described: &AgentSettings) -> Comman
     api.model.clone_from(&described.model);
     api.base_url = base_url;
     api.system.clone_from(&described.system);
+    api.system_append.clone_from(&described.system_append);
     api.thinking = thinking;
     api.max_tokens = described.max_tokens;
     api.retries = described.retries.unwrap_or(RETRIES);
@@ -147,7 +148,7 @@ fn program_of(
         without: described.without.clone(),
         work_dir: Some(settings.cwd.clone()),
         homes: homes(described),
-        system: described.system.clone(),
+        system: described.own_system(),
         patience: patience(described),
         whence: whence(name, described),
         retries: described.retries.unwrap_or(RETRIES),
@@ -168,7 +169,7 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         // Trust only the user to know this; a project could claim it of its own program.
         asks: described.asks && described.source != Source::TeamFile,
         homes: homes(described),
-        system: described.system.clone(),
+        system: described.own_system(),
         patience: patience(described),
         grace: acp::GRACE,
         whence: whence(name, described),
@@ -187,7 +188,7 @@ fn command(settings: &Settings, name: &str, described: &AgentSettings) -> Comman
         env: described.env.clone(),
         without: described.without.clone(),
         work_dir: Some(settings.cwd.clone()),
-        system: described.system.clone(),
+        system: described.own_system(),
         patience: patience(described),
         whence: whence(name, described),
     })

@@ -1,6 +1,9 @@
 //! Resolves a [`SessionSpec`] to agents and prepares the session, for the command line, the TUI and
-//! the server alike. `team` and `pair` find the agents of teams and pairs.
+//! the server alike. `team` and `pair` find the agents of teams and pairs; `environment`
+//! and `instructions` are what API agents are told about the folder.
 
+mod environment;
+mod instructions;
 mod pair;
 mod team;
 
@@ -32,6 +35,7 @@ use crate::talk::leaving::Leaving;
 use crate::talk::target;
 use crate::teams;
 use crate::ui::Ui;
+use instructions::Instructions;
 
 pub use team::check_speaker;
 
@@ -138,11 +142,17 @@ impl Preparing<'_> {
                 "unknown model '{wanted}' for {name}; known: {model}, which answers"
             ));
         }
-        let options = RunOptions {
+        let mut introduction = chat_introduction(&chosen);
+        let mut options = RunOptions {
             compact_at: chosen.compact_at,
             ..self.run_options(self.workspace, ui)
         };
-        let introduction = chat_introduction(&chosen);
+        if chosen.agent.system_texts().is_some() {
+            let folder = &self.workspace.settings.cwd;
+            let found = self.instructions(folder, chosen.compact_at);
+            self.name_instructions(&found, &mut introduction, ui);
+            options.environment = Some(environment::describe(folder, found, ui));
+        }
         let unasked = chosen.unasked;
         let sort = Sort::of(Kind::Chat, None);
         let participants = Participants::Chat(chosen.agent);
@@ -153,7 +163,9 @@ impl Preparing<'_> {
         let heirs = heirs(&spec.map)?;
         let row = self.existing.row.as_ref();
         let (file, team) = team_file(spec, row, self.workspace)?;
-        let roster = team::roster(&self.workspace.settings, &file, &team, ui)?;
+        let settings = &self.workspace.settings;
+        let found = self.instructions(&settings.cwd, None);
+        let roster = team::roster(settings, &file, &team, &found.paths, ui)?;
         let plan = match row {
             None if !heirs.is_empty() => {
                 return Err(
@@ -164,8 +176,16 @@ impl Preparing<'_> {
             None => ResumePlan::default(),
             Some(row) => resume_plan(row, &roster, &heirs, spec.strict)?,
         };
-        let options = self.run_options(self.workspace, ui);
-        let (id, introduction) = (team.id().to_owned(), team_introduction(&team));
+        let mut options = self.run_options(self.workspace, ui);
+        let mut agents = roster
+            .agents
+            .values()
+            .filter_map(|of| of.agent.as_ref().ok());
+        let (id, mut introduction) = (team.id().to_owned(), team_introduction(&team));
+        if agents.any(|agent| agent.system_texts().is_some()) {
+            self.name_instructions(&found, &mut introduction, ui);
+            options.environment = Some(environment::describe(&settings.cwd, found, ui));
+        }
         let participants = Participants::Team {
             team: Box::new(team),
             roster: Box::new(roster),
@@ -182,8 +202,19 @@ impl Preparing<'_> {
         let known = row.and_then(|row| row.meta.pair.as_deref());
         let mut there = self.workspace.clone();
         there.settings.cwd = work_dir(&self.workspace.settings.cwd, spec, known)?;
-        let options = self.run_options(&there, ui);
-        let seated = pair::roster(&there.settings, spec, known, &options)?;
+        let mut options = self.run_options(&there, ui);
+        let mut seated = pair::roster(&there.settings, spec, known, &options)?;
+        let both = [&seated.roster.instructor, &seated.roster.worker];
+        let told = both
+            .into_iter()
+            .filter(|of| of.agent.system_texts().is_some());
+        let smallest = told.map(|of| of.compact_at.unwrap_or(u64::MAX)).min();
+        if smallest.is_some() {
+            let folder = &there.settings.cwd;
+            let found = self.instructions(folder, smallest);
+            self.name_instructions(&found, &mut seated.introduction, ui);
+            options.environment = Some(environment::describe(folder, found, ui));
+        }
         let participants = Participants::Pair {
             roster: Box::new(seated.roster),
             notify: spec.notify,
@@ -191,6 +222,28 @@ impl Preparing<'_> {
         let (introduction, unasked) = (seated.introduction, seated.unasked);
         let sort = Sort::of(Kind::Pair, None);
         self.finish(sort, participants, options, introduction, unasked, ui)
+    }
+
+    /// Reads the project's instructions for work in a folder, unless the user turned them off.
+    fn instructions(&self, folder: &Path, compact_at: Option<u64>) -> Instructions {
+        let settings = &self.workspace.settings;
+        if self.spec.no_project_instructions || !settings.project_instructions {
+            return Instructions::default();
+        }
+        let limit = instructions::limit(compact_at);
+        instructions::read(&settings.root_of(folder), folder, limit)
+    }
+
+    /// Tells the user which instructions of the project agents get: in the introduction of a new
+    /// session where output is held back, since a TUI would show a note in place of it.
+    fn name_instructions(&self, found: &Instructions, introduction: &mut String, ui: &mut Ui) {
+        match &found.note {
+            Some(note) if ui.is_holding() && self.existing.row.is_none() => {
+                introduction.push_str(&format!(" {note}"));
+            }
+            Some(note) => ui.note(note),
+            None => {}
+        }
     }
 
     fn check_kind(&self, wanted: Kind) -> CommandResult<()> {
@@ -377,6 +430,7 @@ fn run_options(
         compact_at: None,
         model_switched: false,
         replay: None,
+        environment: None,
         guard: Some(Arc::new(guard::guard())),
     }
 }

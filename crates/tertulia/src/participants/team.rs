@@ -22,11 +22,13 @@ use crate::ui::Ui;
 /// Largest part of an instruction file that is read, since it is sent with every turn.
 const INSTRUCTIONS: u64 = 256 * 1024;
 
-/// Resolves the members of a team to agents and people. Shows warnings about them.
+/// Resolves the members of a team to agents and people. Shows warnings about them. An agent whose
+/// system prompt has the project's instructions does not get the files in `loaded` again.
 pub fn roster(
     settings: &Settings,
     file: &Path,
     team: &TeamFile,
+    loaded: &[PathBuf],
     ui: &mut Ui,
 ) -> CommandResult<TeamRoster> {
     let registry = settings.registry.read()?;
@@ -55,11 +57,14 @@ pub fn roster(
         else {
             continue;
         };
-        let own = reader.own_instructions(member);
+        let built = agent.agent.as_ref().ok();
+        let has_loaded = built.is_some_and(|agent| agent.system_texts().is_some());
+        let is_new = |found: &Found| !has_loaded || !loaded.contains(&found.path);
+        let own = reader.own_instructions(member).filter(is_new);
         let texts = [
             Some(member.system_instruction.text()),
-            own,
-            shared.clone(),
+            own.map(|found| found.text),
+            shared.clone().filter(is_new).map(|found| found.text),
             Some(about(team, member)),
         ];
         let texts: Vec<String> = texts.into_iter().flatten().collect();
@@ -147,6 +152,13 @@ enum Wanted {
     Usual,
 }
 
+/// Instructions, and the resolved path of their file.
+#[derive(Clone)]
+struct Found {
+    path: PathBuf,
+    text: String,
+}
+
 struct Reader<'a> {
     settings: &'a Settings,
     /// Only instruction files below these folders are sent to agents, since the team file that
@@ -156,7 +168,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn own_instructions(&mut self, member: &Member) -> Option<String> {
+    fn own_instructions(&mut self, member: &Member) -> Option<Found> {
         let folder = self.settings.cwd.join(&member.base_dir);
         let wanted = match member.instruction_file {
             Some(_) => Wanted::Asked,
@@ -166,7 +178,7 @@ impl Reader<'_> {
     }
 
     /// Reads the first of these files that exists. Warns about a named file that is missing.
-    fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<String> {
+    fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<Found> {
         let Some(file) = places.iter().find(|place| place.is_file()) else {
             if let Some(file) = places.first().filter(|_| wanted == Wanted::Asked) {
                 let words = format!("the instructions in {} are not there", named(file));
@@ -215,7 +227,10 @@ impl Reader<'_> {
             ));
             text.truncate(text.floor_char_boundary(limit));
         }
-        Some(text)
+        Some(Found {
+            path: resolved,
+            text,
+        })
     }
 }
 

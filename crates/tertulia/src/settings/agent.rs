@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tertulia_agents::Whence;
+use tertulia_agents::system_prompt::SystemTexts;
 use toml::{Table, Value};
 
 use super::Source;
@@ -27,6 +28,7 @@ pub const KEYS: &[&str] = &[
     "max_tokens",
     "compact_at",
     "system",
+    "system_append",
     "pace",
 ];
 
@@ -41,6 +43,7 @@ pub const FREE: &[&str] = &[
     "max_tokens",
     "compact_at",
     "system",
+    "system_append",
     "pace",
 ];
 
@@ -68,8 +71,10 @@ pub struct AgentSettings {
     pub asks: bool,
     /// Variables removed from the program's environment.
     pub without: Vec<String>,
-    /// System prompt.
+    /// System prompt, in place of the default one.
     pub system: Option<String>,
+    /// Text that is added to the system prompt.
+    pub system_append: Option<String>,
     /// Time limit for an answer.
     pub timeout: Option<Duration>,
     /// Time limit without output.
@@ -115,6 +120,7 @@ impl AgentSettings {
             asks: false,
             without: Vec::new(),
             system: None,
+            system_append: None,
             timeout: None,
             idle_timeout: None,
             retries: None,
@@ -127,11 +133,21 @@ impl AgentSettings {
         }
     }
 
+    /// Returns the system prompt for a program, which has a default prompt of its own.
+    pub fn own_system(&self) -> Option<String> {
+        let texts = SystemTexts {
+            system: self.system.as_deref(),
+            append: self.system_append.as_deref(),
+        };
+        texts.alone()
+    }
+
     /// Returns the same agent with the answer settings (see [`FREE`]) of a project.
     pub fn adjusted_by(self, project: AgentSettings) -> AgentSettings {
         AgentSettings {
             model: project.model.or(self.model),
             system: project.system.or(self.system),
+            system_append: project.system_append.or(self.system_append),
             timeout: project.timeout.or(self.timeout),
             idle_timeout: project.idle_timeout.or(self.idle_timeout),
             retries: project.retries.or(self.retries),
@@ -201,6 +217,7 @@ impl AgentSettings {
             asks: reader.flag(table, "asks").unwrap_or(false),
             without: Vec::new(),
             system: reader.text(table, "system"),
+            system_append: reader.text(table, "system_append"),
             timeout: reader.duration(table, "timeout", Duration::from_secs(1)),
             idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1)),
             retries: small("retries"),

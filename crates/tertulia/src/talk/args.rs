@@ -63,6 +63,9 @@ pub struct TalkArgs {
     /// denied (low) or all run (all); none turns tools off [default: ask on a terminal, low elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
     pub approve: Option<ApproveMode>,
+    /// Don't send the project's AGENTS.md or CLAUDE.md to agents behind an API
+    #[arg(long)]
+    pub no_project_instructions: bool,
     /// Line by line, for screen readers and simple terminals
     #[arg(long)]
     pub plain: bool,
@@ -130,6 +133,7 @@ impl TalkArgs {
         SessionSpec {
             participants,
             approve: self.approve.map(Approval::from),
+            no_project_instructions: self.no_project_instructions,
         }
     }
 

@@ -124,6 +124,7 @@ fn show(first: Source, runtime: &Handle, ui: &mut Ui) -> CommandResult<ExitCode>
 struct Shared {
     global: GlobalArgs,
     approve: Option<ApproveMode>,
+    no_project_instructions: bool,
     ephemeral: bool,
     /// Whether new sessions are sealed, as the first one.
     sealed: bool,
@@ -140,6 +141,7 @@ impl Shared {
         Arc::new(Shared {
             global: global.clone(),
             approve: args.approve,
+            no_project_instructions: args.no_project_instructions,
             ephemeral: args.ephemeral,
             sealed: args.sealed,
             ui: Mutex::new(held),
@@ -222,6 +224,7 @@ impl Shared {
         };
         let args = TalkArgs {
             approve: self.approve,
+            no_project_instructions: self.no_project_instructions,
             ephemeral: self.ephemeral,
             sealed: self.sealed && resume.is_none(),
             take_over: if_open == IfOpen::TakeOver,

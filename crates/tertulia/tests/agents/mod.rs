@@ -4,4 +4,5 @@
 mod answers;
 mod failures;
 mod keys;
+mod prompts;
 pub mod world;

@@ -444,3 +444,21 @@ fn a_prompt_that_comes_slowly_is_read_to_its_end() {
     drop(pipe);
     assert_eq!(finish(child, "chat").ok().stdout, "one two\n");
 }
+
+#[test]
+fn edits_run_unasked_and_commands_do_not() {
+    let home = Home::new();
+    let write = r#"use file_write {"path":"f.txt","content":"written\n"}"#;
+    home.run(&["chat", "--approve", "edits", "-p", write])
+        .ok()
+        .notes("tools that do more than edit files are denied");
+    assert!(home.project().join("f.txt").exists());
+    let command = r#"use shell {"command":"touch g.txt"}"#;
+    home.run(&["chat", "--approve", "edits", "-p", command])
+        .ok();
+    assert!(!home.project().join("g.txt").exists());
+    // What git or tertulia would execute is no mere edit.
+    let hook = r#"use file_write {"path":".git/hooks/pre-commit","content":"x\n"}"#;
+    home.run(&["chat", "--approve", "edits", "-p", hook]).ok();
+    assert!(!home.project().join(".git/hooks/pre-commit").exists());
+}

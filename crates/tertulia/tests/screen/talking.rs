@@ -3,6 +3,7 @@
 use std::fs;
 
 use tertulia_testkit::provider::{Api, FakeProvider};
+use tertulia_testkit::terminal::Terminal;
 
 use super::agents;
 use super::stage::{leave, open, ready, say, status, status_says, talk, wrote};
@@ -247,6 +248,48 @@ fn thoughts_are_shown_apart_from_the_answer() {
     });
     ready(&mut terminal);
     leave(&mut terminal);
+}
+
+#[test]
+fn loaded_instructions_are_named_in_every_session_of_the_run() {
+    let provider = FakeProvider::start();
+    let home = Home::new();
+    let url = provider.base_url(Api::Ollama);
+    home.settings(&format!(
+        "agent = \"a\"\n[agents.a]\ntype = \"ollama\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
+    ));
+    fs::write(home.project().join("AGENTS.md"), "Plant tulips.").unwrap();
+    let answered = |terminal: &mut Terminal, words: &str| {
+        terminal.type_text(&format!("[[say:{words}]]\n"));
+        terminal.wait_for("the answer", |screen| {
+            screen.rows().contains(&words.to_owned())
+        });
+        ready(terminal);
+    };
+    let has_them = |args: &[&str]| {
+        let mut terminal = talk(&home, args);
+        if args.is_empty() {
+            terminal.wait_for("the instructions in the welcome", |screen| {
+                let text = screen.rows().join(" ");
+                text.contains("AGENTS.md (13 bytes).") && text.contains("Enter sends")
+            });
+        }
+        answered(&mut terminal, "Here it is.");
+        // The flag holds for the next session as well.
+        terminal.type_text("/new\n");
+        terminal.sees("There is an earlier session here");
+        ready(&mut terminal);
+        answered(&mut terminal, "And again.");
+        leave(&mut terminal);
+        let mut asked = provider.requests();
+        asked.retain(|request| request.method == "POST");
+        let last = asked.split_off(asked.len() - 2);
+        let told = last.iter().map(|request| request.body.to_string());
+        told.map(|body| body.contains("Plant tulips."))
+            .collect::<Vec<bool>>()
+    };
+    assert_eq!(has_them(&[]), [true, true]);
+    assert_eq!(has_them(&["--no-project-instructions"]), [false, false]);
 }
 
 #[test]

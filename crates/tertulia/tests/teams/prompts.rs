@@ -389,6 +389,40 @@ fn an_api_is_given_the_system_text_apart_and_one_message() {
     }
 }
 
+/// The member's role comes after the default prompt, and a file that is both the project's and the
+/// member's is sent once.
+#[test]
+fn an_api_is_told_where_it_is_before_its_part() {
+    let (cast, provider) = with_api(Api::Anthropic);
+    let project = cast.home.project();
+    fs::write(project.join("AGENTS.md"), "Plant tulips.").unwrap();
+    let system = |more: &[&str]| {
+        let words = &["[NEXT: ada, ben] Now. [[say:Far away.]]"];
+        ask_api(&cast, &[words, more].concat());
+        provider.requests().pop().unwrap().body["system"].to_string()
+    };
+    let whole = system(&[]);
+    let parts = [
+        "You are an assistant in tertulia",
+        "- Date: ",
+        "Plant tulips.",
+        "You are Ada.",
+        ABOUT_END,
+    ];
+    let places = parts.map(|part| {
+        whole
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}: {whole}"))
+    });
+    assert!(places.is_sorted(), "{whole}");
+    assert_eq!(whole.matches("tulips").count(), 1, "{whole}");
+    assert!(!cast.prompt("ben").contains("assistant in tertulia"));
+    // Without the project's instructions, the file is still the member's own.
+    let whole = system(&["--no-project-instructions"]);
+    assert_eq!(whole.matches("tulips").count(), 1, "{whole}");
+    assert!(whole.find("tulips") > whole.find("You are Ada."), "{whole}");
+}
+
 #[test]
 fn an_api_uses_tools_before_the_next_is_asked() {
     let (cast, provider) = with_api(Api::Anthropic);

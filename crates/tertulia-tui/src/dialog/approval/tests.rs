@@ -24,6 +24,7 @@ fn request(preview: &str) -> ToolRequest {
         risk: Risk::Medium,
         preview: preview.to_owned(),
         key: "file_edit src/parser.rs".to_owned(),
+        is_edit: false,
     }
 }
 

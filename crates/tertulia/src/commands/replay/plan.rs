@@ -103,6 +103,7 @@ impl Plan {
                 ToolSide::Ours => Approval::Low,
                 ToolSide::Its | ToolSide::None => Approval::None,
             }),
+            no_project_instructions: false,
         };
         let options = OpenOptions {
             can_ask: false,
