@@ -17,7 +17,7 @@ use crate::ui::{Ui, fit};
 /// Encrypt a session, so that only those who have its key can read it
 ///
 /// The session keeps its id. Its words, title and tags are encrypted; counts, times and sizes stay visible. The
-/// key is for the recipients and the identity of [seal] in your settings, or else for a passphrase. Lists, `doctor`,
+/// key is for the recipients and the identity of `[seal]` in your settings, or else for a passphrase. Lists, `doctor`,
 /// forks and copies work without it. A lost key cannot be replaced.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

@@ -62,7 +62,7 @@ pub struct ExportArgs {
     /// Replace secrets in the output
     #[arg(long)]
     redact: bool,
-    /// Encrypt a bundle for this age recipient, not for those of [seal] in your settings; may be repeated
+    /// Encrypt a bundle for this age recipient, not for those of `[seal]` in your settings; may be repeated
     #[arg(long, value_name = "AGE1…")]
     recipient: Vec<String>,
     /// Encrypt a bundle with a passphrase
