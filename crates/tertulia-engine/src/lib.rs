@@ -12,7 +12,7 @@
 //!         agent: Some("demo".to_owned()),
 //!         model: None,
 //!     }),
-//!     approve: None,
+//!     ..SessionSpec::default()
 //! };
 //! assert_ne!(spec, SessionSpec::default());
 //! ```
