@@ -340,7 +340,7 @@ fn what_another_program_sealed_again_is_opened_with_its_new_key() {
 }
 
 #[test]
-fn rows_are_kept_encrypted_and_go_on_where_they_were() {
+fn rows_are_kept_encrypted_and_continued() {
     on_each_store(|stored| {
         let unlocked = &with_key(stored.clone(), 99);
         let id = sealed(
@@ -361,7 +361,7 @@ fn rows_are_kept_encrypted_and_go_on_where_they_were() {
             .join(id.to_string());
         let kept = std::fs::read_to_string(&file).unwrap();
         assert!(!kept.contains("xyzzy") && !kept.contains("demo"), "{kept}");
-        // What is kept is gone on with: only the new entries are read.
+        // The kept row is continued: only the new entries are read.
         let operation = unlocked.clock().entry_id();
         now(unlocked.rename(id, "another xyzzy", operation)).unwrap();
         go_on(unlocked, id, vec![human("more")]);

@@ -140,23 +140,3 @@ fn counted(stored: &SessionMeta, opened: SessionMeta) -> SessionMeta {
         ..opened
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tertulia_core::entry::Hash;
-
-    #[test]
-    fn a_row_is_bound_to_its_place() {
-        let (one, other) = [1, 2]
-            .map(|n| SessionId::new(uuid::Uuid::from_u128(n)))
-            .into();
-        let hash = Hash::of_text("x").to_string();
-        let places = [
-            shown(one, Seq(1), &hash),
-            shown(one, Seq(2), &hash),
-            shown(other, Seq(1), &hash),
-        ];
-        assert!(places[0] != places[1] && places[0] != places[2] && places[1] != places[2]);
-    }
-}
