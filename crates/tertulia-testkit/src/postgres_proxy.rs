@@ -183,7 +183,7 @@ fn pass(client: TcpStream, server: TcpStream, control: &Arc<Control>) {
             in_transaction |= is_query && holds(&message.bytes, b"BEGIN");
             in_transaction &= !(is_query && holds(&message.bytes, b"ROLLBACK"));
             // An append is often a transaction of one statement.
-            let is_append = message.kind == b'P' && holds(&message.bytes, b"WITH moved");
+            let is_append = is_query && holds(&message.bytes, b"EXECUTE tertulia_append");
             let is_commit = match in_transaction {
                 true => is_query && holds(&message.bytes, b"COMMIT"),
                 false => is_append,

@@ -21,6 +21,7 @@ mod follow;
 mod lease;
 mod list;
 mod metas;
+mod planned;
 mod purge;
 mod repair;
 mod rows;

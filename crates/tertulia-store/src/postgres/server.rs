@@ -2,7 +2,8 @@
 //! lost. Operations repeat what the server asks to repeat, and what a lost connection left in doubt.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -106,6 +107,43 @@ enum Next {
     Reconnect,
 }
 
+/// A connection, and the statements that the server has planned on it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    client: Client,
+    planned: RefCell<HashSet<String>>,
+    /// False once the server has refused to plan a statement.
+    can_plan: Cell<bool>,
+}
+
+impl Connection {
+    pub(super) fn is_planned(&self, name: &str) -> bool {
+        self.planned.borrow().contains(name)
+    }
+
+    pub(super) fn set_planned(&self, name: &str) {
+        self.planned.borrow_mut().insert(name.to_owned());
+    }
+
+    pub(super) fn can_plan(&self) -> bool {
+        self.can_plan.get()
+    }
+
+    /// Notes that the server does not plan statements: asking again would cost each append a round
+    /// trip.
+    pub(super) fn give_up_planning(&self) {
+        self.can_plan.set(false);
+    }
+}
+
+impl Deref for Connection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
 /// The server's side of a store. It lives on the thread of its [`super::runner::Runner`].
 #[derive(Debug)]
 pub(super) struct Server {
@@ -116,7 +154,7 @@ pub(super) struct Server {
     pub(super) leases: RefCell<HashMap<SessionId, HeldLease>>,
     patience: Patience,
     tls: Tls,
-    idle: RefCell<Vec<Client>>,
+    idle: RefCell<Vec<Connection>>,
     slots: Semaphore,
     /// True once a connection was made: an address that never worked is not waited for.
     was_reached: Cell<bool>,
@@ -160,7 +198,7 @@ impl Server {
         what: &'static str,
         session: Option<SessionId>,
         mode: Mode,
-        job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
+        job: impl AsyncFn(&Connection, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -192,7 +230,7 @@ impl Server {
         what: &'static str,
         session: Option<SessionId>,
         mode: Mode,
-        job: impl AsyncFn(&Client, Attempt) -> Answer<R>,
+        job: impl AsyncFn(&Connection, Attempt) -> Answer<R>,
     ) -> StoreResult<R> {
         let begin = self.begin(mode);
         self.run(what, session, mode, async |client, attempt| {
@@ -235,7 +273,7 @@ impl Server {
 
     async fn attempt<R>(
         &self,
-        job: &impl AsyncFn(&Client, Attempt) -> Answer<R>,
+        job: &impl AsyncFn(&Connection, Attempt) -> Answer<R>,
         attempt: Attempt,
     ) -> Answer<R> {
         let Ok(_slot) = self.slots.acquire().await else {
@@ -265,7 +303,7 @@ impl Server {
     }
 
     /// Returns a connection that no other operation uses.
-    async fn client(&self) -> Answer<Client> {
+    async fn client(&self) -> Answer<Connection> {
         loop {
             let kept = self.idle.borrow_mut().pop();
             match kept {
@@ -276,7 +314,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Answer<Client> {
+    async fn connect(&self) -> Answer<Connection> {
         let mut config = self.address.config();
         config.connect_timeout(self.limits.connect);
         let connecting = timeout(self.limits.connect, config.connect(self.tls.0.clone()));
@@ -286,7 +324,11 @@ impl Server {
             let _ = connection.await;
         });
         self.was_reached.set(true);
-        Ok(client)
+        Ok(Connection {
+            client,
+            planned: RefCell::default(),
+            can_plan: Cell::new(true),
+        })
     }
 
     /// Maps a failure to the `StoreError` variant that callers handle.

@@ -9,11 +9,12 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::lease::{NO_FENCE, not_taken};
+use super::planned::{Literal, Statement, execute_inline, execute_planned};
 use super::rows::{
     Base, Batch, Derived, Found, batches, find, insert_lines, insert_parts, number, own_lines,
     owner_of, put_snapshot, row_of, summary_at,
 };
-use super::server::{Answer, Failure, Mode, Server, Value, execute, query};
+use super::server::{Answer, Connection, Failure, Mode, Server, Value, execute, query};
 use crate::salvage::derived_id;
 use crate::{NewSession, StoreError, StoreResult, chain, check_whole, has_words};
 use tertulia_core::entry::{Entry, Head};
@@ -97,7 +98,7 @@ impl Server {
     }
 
     /// Appends if the log ends as expected; returns whether it did.
-    async fn append_once(&self, client: &Client, append: &Append<'_>) -> Answer<bool> {
+    async fn append_once(&self, connection: &Connection, append: &Append<'_>) -> Answer<bool> {
         let fence = self.fence(append.id);
         let batches = batches(append.entries);
         if let [batch] = &batches[..]
@@ -105,16 +106,17 @@ impl Server {
             && append.snapshots.is_empty()
         {
             // A transaction of its own, with one round trip.
-            return append.move_head(client, batch, fence).await;
+            let statement = append.moving_head(batch, fence)?;
+            return Ok(execute_planned(connection, &statement).await? > 0);
         }
-        client.batch_execute(&self.begin(Mode::Write)).await?;
-        let done = append.write(client, &batches, fence).await;
+        connection.batch_execute(&self.begin(Mode::Write)).await?;
+        let done = append.write(connection, &batches, fence).await;
         let end = if matches!(done, Ok(true)) {
             "COMMIT"
         } else {
             "ROLLBACK"
         };
-        let ended = client.batch_execute(end).await;
+        let ended = connection.batch_execute(end).await;
         let done = done?;
         ended?;
         Ok(done)
@@ -155,34 +157,31 @@ impl<'a> Append<'a> {
         }
     }
 
-    /// Moves the head and inserts a first batch, unless the log ends elsewhere or the session's lock
-    /// was taken over. The server plans the statement anew each time, so it has no part that an
-    /// append of one message does not need.
-    async fn move_head(&self, client: &Client, batch: &Batch<'_>, fence: i64) -> Answer<bool> {
+    /// Builds the statement that moves the head and inserts a first batch, unless the log ends elsewhere or
+    /// the session's lock was taken over. It has no part that an append of one message does not need.
+    fn moving_head(&self, batch: &Batch<'_>, fence: i64) -> Answer<Statement> {
         let columns = Derived::of(&self.meta);
-        let (id, row) = (self.id.uuid(), row_of(&self.meta)?);
-        let (after, after_hash) = (number(self.after.seq), self.after.hash.bytes().to_vec());
-        let mut values: Vec<Value<'_>> = vec![
-            (&self.log, Type::UUID),
-            (&id, Type::UUID),
-            (&after, Type::INT8),
-            (&after_hash, Type::BYTEA),
-            (&columns.head, Type::INT8),
-            (&columns.hash, Type::BYTEA),
-            (&columns.updated, Type::INT8),
-            (&row, Type::BYTEA),
+        let mut values = vec![
+            Literal::uuid(self.log),
+            Literal::uuid(self.id.uuid()),
+            Literal::int8(number(self.after.seq)),
+            Literal::bytes(self.after.hash.bytes()),
+            Literal::int8(columns.head),
+            Literal::bytes(&columns.hash),
+            Literal::int8(columns.updated),
+            Literal::bytes(&row_of(&self.meta)?),
         ];
         let lines = match (&batch.seqs[..], &batch.parts[..], &batch.lines[..]) {
             ([seq], [parts], [line]) => {
-                values.push((seq, Type::INT8));
-                values.push((parts, Type::INT4));
-                values.push((line, Type::BYTEA));
+                values.push(Literal::int8(*seq));
+                values.push(Literal::int4(*parts));
+                values.push(Literal::bytes(line));
                 "SELECT log, $9, $10, $11 FROM moved"
             }
             _ => {
-                values.push((&batch.seqs, Type::INT8_ARRAY));
-                values.push((&batch.parts, Type::INT4_ARRAY));
-                values.push((&batch.lines, Type::BYTEA_ARRAY));
+                values.push(Literal::int8s(&batch.seqs));
+                values.push(Literal::int4s(&batch.parts));
+                values.push(Literal::bytes_list(&batch.lines));
                 "SELECT log, seq, parts, line
                  FROM moved, unnest($9, $10, $11) AS one(seq, parts, line)"
             }
@@ -193,15 +192,15 @@ impl<'a> Append<'a> {
         }
         if !columns.is_found_as(&self.before) {
             set.push_str(", state = $12, project = $13, title = $14, changed = $15, hour = $16");
-            values.push((&columns.state, Type::INT2));
-            values.push((&columns.project, Type::INT8));
-            values.push((&columns.title, Type::INT8));
-            values.push((&columns.changed, Type::INT8));
-            values.push((&columns.hour, Type::INT8));
+            values.push(Literal::int2(columns.state));
+            values.push(Literal::int8(columns.project));
+            values.push(Literal::int8(columns.title));
+            values.push(Literal::int8(columns.changed));
+            values.push(Literal::int8(columns.hour));
         }
         let mut fenced = String::new();
         if fence != NO_FENCE {
-            values.push((&fence, Type::INT8));
+            values.push(Literal::int8(fence));
             fenced = not_taken(2, values.len());
         }
         // An `id = $2` would make the server consider a second index.
@@ -212,8 +211,7 @@ impl<'a> Append<'a> {
                RETURNING log)
              INSERT INTO tertulia_entry(session, seq, parts, line) {lines}"
         );
-        let inserted = execute(client, &sql, &values).await?;
-        Ok(inserted > 0)
+        Ok(Statement { sql, values })
     }
 
     /// Writes what does not fit into one statement. The caller ends the transaction.
@@ -221,7 +219,8 @@ impl<'a> Append<'a> {
         let Some((first, rest)) = batches.split_first() else {
             return Ok(true);
         };
-        if !self.move_head(client, first, fence).await? {
+        let statement = self.moving_head(first, fence)?;
+        if execute_inline(client, &statement).await? == 0 {
             return Ok(false);
         }
         insert_parts(client, self.log, first).await?;
