@@ -113,9 +113,10 @@ pub struct ToolRequest {
     pub is_edit: bool,
 }
 
-/// The user's answer to a permission request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The user's answer to a permission request. It is serialised as `yes`, `always` or `no`; the words
+/// of a denial are a field of their own beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "VerdictName", from = "VerdictName")]
 pub enum Verdict {
     /// Allow this call.
     Yes,
@@ -123,6 +124,60 @@ pub enum Verdict {
     Always,
     /// Deny this call.
     No,
+    /// Deny this call, and tell the agent what to do instead.
+    Instead(String),
+}
+
+/// [`Verdict`] as it is serialised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum VerdictName {
+    Yes,
+    Always,
+    No,
+}
+
+impl Verdict {
+    /// Creates a denial: with words for the agent, if there are any.
+    pub fn denied(reason: &str) -> Verdict {
+        match reason.trim() {
+            "" => Verdict::No,
+            words => Verdict::Instead(words.to_owned()),
+        }
+    }
+
+    /// Returns true if the call runs.
+    pub fn allows(&self) -> bool {
+        matches!(self, Verdict::Yes | Verdict::Always)
+    }
+
+    /// Words of the user for the agent.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Verdict::Instead(words) => Some(words),
+            Verdict::Yes | Verdict::Always | Verdict::No => None,
+        }
+    }
+}
+
+impl From<Verdict> for VerdictName {
+    fn from(verdict: Verdict) -> VerdictName {
+        match verdict {
+            Verdict::Yes => VerdictName::Yes,
+            Verdict::Always => VerdictName::Always,
+            Verdict::No | Verdict::Instead(_) => VerdictName::No,
+        }
+    }
+}
+
+impl From<VerdictName> for Verdict {
+    fn from(name: VerdictName) -> Verdict {
+        match name {
+            VerdictName::Yes => Verdict::Yes,
+            VerdictName::Always => Verdict::Always,
+            VerdictName::No => Verdict::No,
+        }
+    }
 }
 
 /// Permissions of a session: the mode, and the keys that the user always allows.
@@ -160,11 +215,11 @@ impl Rules {
     }
 
     /// Records the user's answer. Returns whether the tool runs.
-    pub fn settle(&mut self, request: &ToolRequest, verdict: Verdict) -> bool {
-        if verdict == Verdict::Always {
+    pub fn settle(&mut self, request: &ToolRequest, verdict: &Verdict) -> bool {
+        if *verdict == Verdict::Always {
             self.always.insert(request.key.clone());
         }
-        verdict != Verdict::No
+        verdict.allows()
     }
 
     /// Changes the permissions. Returns whether that made a difference.
@@ -247,7 +302,7 @@ impl Permissions {
     }
 
     /// Records the user's answer. Returns whether the tool runs.
-    pub fn settle(&self, request: &ToolRequest, verdict: Verdict) -> bool {
+    pub fn settle(&self, request: &ToolRequest, verdict: &Verdict) -> bool {
         self.locked().settle(request, verdict)
     }
 
@@ -315,13 +370,27 @@ mod tests {
             request(Risk::High, "shell ls"),
             request(Risk::High, "shell rm"),
         );
-        assert!(rules.settle(&ls, Verdict::Yes));
+        assert!(rules.settle(&ls, &Verdict::Yes));
         assert_eq!(rules.ruling(&ls), Ruling::Ask);
-        assert!(rules.settle(&ls, Verdict::Always));
+        assert!(rules.settle(&ls, &Verdict::Always));
         assert_eq!(rules.ruling(&ls), Ruling::Run);
         assert_eq!(rules.ruling(&rm), Ruling::Ask);
-        assert!(!rules.settle(&rm, Verdict::No));
+        assert!(!rules.settle(&rm, &Verdict::No));
+        assert!(!rules.settle(&rm, &Verdict::Instead("ls".into())));
         assert_eq!(rules.ruling(&rm), Ruling::Ask);
+    }
+
+    #[test]
+    fn a_denial_with_words_is_a_no_to_programs_that_know_no_words() {
+        let told = |verdict: &Verdict| serde_json::to_value(verdict).unwrap();
+        assert_eq!(told(&Verdict::Always), "always");
+        assert_eq!(told(&Verdict::denied("use ls")), "no");
+        assert_eq!(
+            serde_json::from_str::<Verdict>("\"no\"").unwrap(),
+            Verdict::No
+        );
+        assert_eq!(Verdict::denied(" \n"), Verdict::No);
+        assert_eq!(Verdict::denied(" use ls ").reason(), Some("use ls"));
     }
 
     #[test]
@@ -334,7 +403,7 @@ mod tests {
         // A clone shares the state.
         let seen = permissions.clone();
         for request in [&edit, &shell] {
-            permissions.settle(request, Verdict::Always);
+            permissions.settle(request, &Verdict::Always);
         }
         assert_eq!(seen.state().always, ["file_edit", "shell ls"]);
         assert!(seen.change(&PermissionChange::Revoke("file_edit".into())));
@@ -351,7 +420,7 @@ mod tests {
         for mode in Approval::ALL {
             let permissions = Permissions::new(Approval::Ask);
             let edit = request(Risk::Medium, "file_edit");
-            permissions.settle(&edit, Verdict::Always);
+            permissions.settle(&edit, &Verdict::Always);
             assert!(permissions.change(&PermissionChange::Mode(mode)));
             let expected = PermissionState {
                 mode,

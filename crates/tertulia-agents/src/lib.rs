@@ -32,6 +32,7 @@ pub mod acp;
 #[cfg(feature = "api")]
 pub mod api;
 pub mod approval;
+mod attached;
 pub mod command;
 pub mod demo;
 mod failure;
@@ -56,7 +57,7 @@ use serde_json::Value;
 use crate::approval::Approval;
 use crate::system_prompt::SystemTexts;
 pub use sink::{AgentSink, AgentStream, Permission};
-use tertulia_core::entry::{Role, ToolCall, Usage};
+use tertulia_core::entry::{Attachment, Role, ToolCall, Usage};
 use tertulia_core::pair::PairRole;
 
 /// An agent that answers prompts.
@@ -191,6 +192,8 @@ pub struct PromptMessage {
     pub cut_off: bool,
     /// The agent that was prompted when the user withdrew this message. `content` says so, too.
     pub withdrawn: Option<String>,
+    /// Attached files. An agent gets them as part of the text, see [`PromptMessage::with_files`].
+    pub attachments: Vec<Attachment>,
 }
 
 impl PromptMessage {
@@ -205,6 +208,7 @@ impl PromptMessage {
             memo: None,
             cut_off: false,
             withdrawn: None,
+            attachments: Vec::new(),
         }
     }
 }
@@ -252,6 +256,13 @@ pub enum AgentEvent {
         output: String,
         /// Whether the tool succeeded.
         ok: bool,
+    },
+    /// Output of a tool that is still running: its last lines, complete each time. Never saved.
+    ToolOutput {
+        /// Id of the call.
+        id: String,
+        /// The last lines.
+        tail: String,
     },
     /// The agent's to-do list, complete each time.
     Todos(Vec<Todo>),
@@ -315,6 +326,19 @@ pub struct Retry {
     pub wait: Duration,
     /// Why the previous attempt failed.
     pub reason: String,
+}
+
+/// Stands before the user's words in the reason of a denial.
+const INSTEAD: &str = ", and says what to do instead: ";
+
+/// Formats the reason of a denial that the user gave words for.
+pub fn denial(words: &str) -> String {
+    format!("the user does not want this{INSTEAD}{words}")
+}
+
+/// Returns the user's words in the result of a denied tool call, if it has any.
+pub fn denial_words(result: &str) -> Option<&str> {
+    result.split_once(INSTEAD)?.1.trim_end().strip_suffix(']')
 }
 
 /// Formats the result of a tool call that was denied, with the reason. Logs and frontends recognise

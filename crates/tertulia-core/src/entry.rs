@@ -16,6 +16,8 @@ mod message;
 mod numbering;
 mod raw;
 mod sealed;
+mod shell;
+mod switched;
 #[cfg(test)]
 mod tests;
 
@@ -35,11 +37,13 @@ pub(crate) use branch::with_references;
 pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{
-    Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
-    Usage, human, plain,
+    Addressee, Attachment, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall,
+    ToolOutcome, Usage, human, plain,
 };
 pub use numbering::Numbering;
 pub use sealed::{Seal, Sealed};
+pub use shell::{ShellCommand, ShellOutput};
+pub use switched::Switched;
 
 use crate::id::{EntryId, Seq};
 

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 
 /// Maximum number of lines of a diff.
 const MOST_LINES: usize = 200;
 /// Maximum size of a diff, in bytes.
 const MOST_BYTES: usize = 16 * 1024;
+/// Maximum size of texts whose changed lines are counted, in bytes.
+const MOST_COUNTED: usize = 200_000;
 /// Number of lines shown of a file to delete.
 const FIRST_LINES: usize = 10;
 /// Time limit for the search for the smallest diff; after it, a larger one is used.
@@ -80,6 +82,24 @@ pub fn diff(name: &str, old: Option<&str>, new: &str) -> String {
         (true, None) => format!("{name} becomes an empty file"),
         (false, _) => shortened(&with_plain_line_ends(&text)),
     }
+}
+
+/// Counts the lines that a change adds and removes. Of large texts all lines count as changed,
+/// because comparing them takes too long.
+pub fn changed_lines(old: &str, new: &str) -> (usize, usize) {
+    if old.len() + new.len() > MOST_COUNTED {
+        return (new.lines().count(), old.lines().count());
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .diff_slices(&old, &new);
+    let count = |tag| {
+        diff.iter_all_changes()
+            .filter(|change| change.tag() == tag)
+            .count()
+    };
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
 /// Describes a file to delete: name, size and first lines.
@@ -167,6 +187,15 @@ mod tests {
             "--- b\n+++ b\n@@ -1 +1,2 @@\n a\\r\n+++"
         );
         assert_eq!(diff("b", None, ""), "b becomes an empty file");
+    }
+
+    #[test]
+    fn changed_lines_are_counted() {
+        assert_eq!(changed_lines("a\nb\n", "a\nc\nd\n"), (2, 1));
+        assert_eq!(changed_lines("", "a\nb"), (2, 0));
+        assert_eq!(changed_lines("same", "same"), (0, 0));
+        let large = "x\n".repeat(MOST_COUNTED);
+        assert_eq!(changed_lines(&large, "y").1, MOST_COUNTED);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::entry::{
-    Body, Entry, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome, Usage,
-    plain,
+    Attachment, Body, Entry, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall,
+    ToolOutcome, Usage, plain,
 };
 use crate::price::{Cost, PriceTable};
 use crate::redact::redact;
@@ -38,6 +38,8 @@ pub struct Recording {
 pub struct RecordedTurn {
     /// The prompt.
     pub prompt: String,
+    /// Files attached to it.
+    pub attachments: Vec<Attachment>,
     /// True if secrets in the prompt were replaced when it was saved.
     pub redacted: bool,
     /// Tool calls of the agent, in order.
@@ -108,6 +110,7 @@ impl RecordedTurn {
     fn new(prompt: &str, redacted: bool) -> RecordedTurn {
         RecordedTurn {
             prompt: prompt.to_owned(),
+            attachments: Vec::new(),
             redacted,
             calls: Vec::new(),
             text: String::new(),
@@ -215,8 +218,10 @@ impl Recording {
         match message.speaker.kind {
             SpeakerKind::Human => {
                 let redacted = !entry.redacted.is_empty();
-                let turn = RecordedTurn::new(&message.content, redacted);
-                return self.turns.push(turn);
+                return self.turns.push(RecordedTurn {
+                    attachments: message.attachments.clone(),
+                    ..RecordedTurn::new(&message.content, redacted)
+                });
             }
             SpeakerKind::System => return self.system += 1,
             SpeakerKind::Ai | SpeakerKind::Tool if message.role == Role::System => {

@@ -18,7 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Linked, Message, Relation, Seal, SpeakerKind,
+    Switched, Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
@@ -79,9 +80,12 @@ pub struct SessionMeta {
     /// People and agents with their message counts, in order of first appearance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub speakers: Vec<Spoke>,
-    /// Model of the last answer.
+    /// Model of the last answer, or of the agent that was switched to since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Model that the user chose for the last agent, with which the session is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_model: Option<String>,
     /// Agent that was prompted or answered last, whatever the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
@@ -193,6 +197,7 @@ impl SessionMeta {
             agents: Vec::new(),
             speakers: Vec::new(),
             model: None,
+            pinned_model: None,
             answered_by: None,
             authors: Vec::new(),
             natives: Vec::new(),
@@ -242,17 +247,8 @@ impl SessionMeta {
                 self.status = Status::Paused;
                 self.updated_at = self.updated_at.max(entry.at);
             }
-            Body::Linked(linked) => {
-                self.answered_by = Some(linked.agent.clone());
-                self.natives.retain(|native| native.agent != linked.agent);
-                self.natives.push(Native {
-                    agent: linked.agent.clone(),
-                    id: linked.native.clone(),
-                    cwd: linked.cwd.clone(),
-                    since: entry.seq,
-                    spent: Usage::default(),
-                });
-            }
+            Body::Linked(linked) => self.link(linked, entry.seq),
+            Body::Switched(switched) => self.switch(switched),
             Body::Seated(seated) => {
                 if seated.file.is_some() {
                     self.team_file.clone_from(&seated.file);
@@ -260,6 +256,9 @@ impl SessionMeta {
                 self.heirs.extend(seated.heirs.clone());
             }
             Body::Tasked(tasked) => self.task = Some(tasked.task.clone()),
+            Body::Shell(_) | Body::ShellOutput(_) => {
+                self.updated_at = self.updated_at.max(entry.at);
+            }
             Body::Compacted(compacted) => {
                 self.compacted = Some(compacted.upto);
                 self.tokens = self.tokens.plus(compacted.usage.unwrap_or_default());
@@ -406,8 +405,8 @@ impl SessionMeta {
                 };
             }
             SpeakerKind::Human => {
-                if message.asked.is_some() {
-                    self.answered_by.clone_from(&message.asked);
+                if let Some(agent) = &message.asked {
+                    self.prompt(agent);
                 }
                 self.status = Status::Active;
             }
@@ -428,6 +427,32 @@ impl SessionMeta {
             }
             SpeakerKind::System | SpeakerKind::Tool => {}
         }
+    }
+
+    fn link(&mut self, linked: &Linked, since: Seq) {
+        self.answered_by = Some(linked.agent.clone());
+        self.natives.retain(|native| native.agent != linked.agent);
+        self.natives.push(Native {
+            agent: linked.agent.clone(),
+            id: linked.native.clone(),
+            cwd: linked.cwd.clone(),
+            since,
+            spent: Usage::default(),
+        });
+    }
+
+    fn switch(&mut self, switched: &Switched) {
+        self.answered_by = Some(switched.agent.clone());
+        self.model.clone_from(&switched.model);
+        self.pinned_model = switched.model.clone().filter(|_| switched.pinned);
+    }
+
+    /// Notes the agent that is prompted. The model chosen for another one does not count any more.
+    fn prompt(&mut self, agent: &str) {
+        if self.answered_by.as_deref() != Some(agent) {
+            self.pinned_model = None;
+        }
+        self.answered_by = Some(agent.to_owned());
     }
 
     /// Returns the agent that was prompted or answered last.

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use crate::answer::TurnEnd;
+use crate::context::Context;
 use crate::conversation::TurnResult;
-use crate::policy::{Ask, Effect, Event};
+use crate::event::{SessionEvent, Tone};
+use crate::policy::{Ask, Effect, Event, View};
 use tertulia_agents::Agent;
 use tertulia_core::entry::{Body, Message, Role, Speaker, SpeakerKind, human, plain};
+
+/// Why the last message is not asked again.
+const NOTHING_TO_RETRY: &str = "nothing to retry: the last message was answered, or stopped by you";
 
 /// A chat with one agent.
 #[derive(Debug)]
@@ -38,19 +43,47 @@ impl Chat {
         self
     }
 
+    /// Returns the entries that are to be saved before the first message.
+    pub fn opening(&mut self) -> &mut Vec<Body> {
+        &mut self.opening
+    }
+
+    /// Lets another agent answer the next message. Returns the one before it.
+    pub fn switch(&mut self, agent: Arc<dyn Agent>, compact_at: Option<u64>) -> Arc<dyn Agent> {
+        self.model = agent.model().map(str::to_owned);
+        self.compact_at = compact_at;
+        std::mem::replace(&mut self.agent, agent)
+    }
+
+    /// Saves an entry together with the first message, instead of an earlier one of its kind.
+    pub fn open_with(&mut self, entry: Body) {
+        self.opening.retain(|body| body.kind() != entry.kind());
+        self.opening.push(entry);
+    }
+
     /// Returns the agent.
     pub fn agent(&self) -> &Arc<dyn Agent> {
         &self.agent
     }
 
     /// Processes an event.
-    pub fn step(&mut self, event: Event) -> Effect {
+    pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match event {
-            Event::Said { text, .. } => {
+            // Asks again for the answer to the last message, which is in the log already.
+            Event::Said { text, .. } if text.is_empty() => {
+                let context = view.contexts.get(&None);
+                if context.is_some_and(Context::is_unanswered) {
+                    return self.ask();
+                }
+                shown.push(SessionEvent::notice(Tone::Warning, NOTHING_TO_RETRY));
+                Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
+            }
+            Event::Said { text, attached, .. } => {
                 // Saved with the message, so that a session resumes with its agent however the
                 // answer ends.
                 let message = Message {
                     asked: Some(self.agent.name().to_owned()),
+                    attachments: attached,
                     ..plain(&human(), Role::User, text)
                 };
                 let mut bodies = self.opening.clone();
@@ -59,17 +92,7 @@ impl Chat {
             }
             Event::Saved(_) => {
                 self.opening.clear();
-                Effect::Ask(Box::new(Ask {
-                    agent: Ok(self.agent.clone()),
-                    other_model: None,
-                    speaker: Speaker::plain(self.agent.name(), SpeakerKind::Ai),
-                    model: self.model.clone(),
-                    thread: None,
-                    prompt: None,
-                    part: None,
-                    access: None,
-                    compact_at: self.compact_at,
-                }))
+                self.ask()
             }
             Event::Answered(answered) => {
                 self.model = answered.model;
@@ -80,12 +103,26 @@ impl Chat {
             }
         }
     }
+
+    fn ask(&self) -> Effect {
+        Effect::Ask(Box::new(Ask {
+            agent: Ok(self.agent.clone()),
+            other_model: None,
+            speaker: Speaker::plain(self.agent.name(), SpeakerKind::Ai),
+            model: self.model.clone(),
+            thread: None,
+            prompt: None,
+            part: None,
+            access: None,
+            compact_at: self.compact_at,
+        }))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Answered;
+    use crate::policy::{Answered, Contexts};
     use std::time::Duration;
     use tertulia_agents::demo::Demo;
     use tertulia_core::entry::Lost;
@@ -94,17 +131,66 @@ mod tests {
         Chat::new(Arc::new(Demo::new("demo", Duration::ZERO)), None)
     }
 
+    /// Processes an event without a context.
+    fn step(chat: &mut Chat, event: Event) -> Effect {
+        step_in(chat, event, &Contexts::new())
+    }
+
+    fn step_in(chat: &mut Chat, event: Event, contexts: &Contexts) -> Effect {
+        let view = View {
+            meta: None,
+            unsaved: false,
+            cancelled: false,
+            now: jiff::Timestamp::UNIX_EPOCH,
+            contexts,
+        };
+        chat.step(event, &view, &mut Vec::new())
+    }
+
+    /// A context of these messages; an answer that was cut off ends in `…`.
+    fn contexts(messages: &[(&Speaker, Role, &str)]) -> Contexts {
+        let mut context = Context::default();
+        for (speaker, role, text) in messages {
+            let message = Message {
+                interrupted: text.ends_with('…'),
+                ..plain(speaker, *role, (*text).to_owned())
+            };
+            let body = Body::Message(message);
+            context.add(None, &body, &body);
+        }
+        Contexts::from([(None, context)])
+    }
+
+    #[test]
+    fn an_unanswered_message_is_asked_again_without_another_one() {
+        let (you, demo) = (human(), Speaker::plain("demo", SpeakerKind::Ai));
+        let asks = |messages: &[(&Speaker, Role, &str)]| {
+            let effect = step_in(&mut chat(), said(""), &contexts(messages));
+            match effect {
+                Effect::Ask(_) => true,
+                Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused)) => false,
+                other => panic!("{other:?}"),
+            }
+        };
+        let question = (&you, Role::User, "why?");
+        assert!(asks(&[question]));
+        assert!(asks(&[question, (&demo, Role::Assistant, "Because of…")]));
+        assert!(!asks(&[question, (&demo, Role::Assistant, "Because.")]));
+        assert!(!asks(&[]));
+    }
+
     fn said(text: &str) -> Event {
         Event::Said {
             by: None,
             text: text.to_owned(),
+            attached: Vec::new(),
         }
     }
 
     #[test]
     fn words_are_saved_before_the_agent_is_asked() {
         let mut chat = chat();
-        let Effect::Append(bodies) = chat.step(said("  hello\n")) else {
+        let Effect::Append(bodies) = step(&mut chat, said("  hello\n")) else {
             panic!("nothing is saved")
         };
         let [Body::Message(message)] = &bodies[..] else {
@@ -115,7 +201,7 @@ mod tests {
             ("  hello\n", Role::User)
         );
         assert_eq!(message.asked.as_deref(), Some("demo"));
-        let effect = chat.step(Event::Saved(Vec::new()));
+        let effect = step(&mut chat, Event::Saved(Vec::new()));
         assert!(matches!(effect, Effect::Ask(_)), "{effect:?}");
         let answered = Answered {
             end: TurnEnd::Answered,
@@ -123,7 +209,7 @@ mod tests {
             thoughts: String::new(),
             model: None,
         };
-        let effect = chat.step(Event::Answered(answered));
+        let effect = step(&mut chat, Event::Answered(answered));
         assert!(matches!(
             effect,
             Effect::WaitFor(TurnResult::Chat(TurnEnd::Answered))
@@ -133,8 +219,8 @@ mod tests {
     #[test]
     fn a_refusal_gives_the_user_the_turn() {
         let mut chat = chat();
-        chat.step(said("x"));
-        let effect = chat.step(Event::Refused);
+        step(&mut chat, said("x"));
+        let effect = step(&mut chat, Event::Refused);
         assert!(matches!(
             effect,
             Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
@@ -147,7 +233,7 @@ mod tests {
             reason: String::new(),
         });
         let mut chat = chat().with_opening(vec![opening.clone()]);
-        let mut appended = |event| match chat.step(event) {
+        let mut appended = |event| match step(&mut chat, event) {
             Effect::Append(bodies) => bodies,
             _ => Vec::new(),
         };

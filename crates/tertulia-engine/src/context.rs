@@ -9,10 +9,13 @@ use serde_json::Value;
 use super::answer::INTERRUPTED;
 use super::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::PromptMessage;
-use tertulia_core::entry::{Body, Compacted, Message, Role, ToolCall};
+use tertulia_core::entry::{Body, Compacted, Message, Role, ShellOutput, ToolCall, human};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
 use tertulia_core::session::Log;
+
+/// Heading of a shell command of the user.
+const RAN: &str = "[I ran a command in the work folder.]";
 
 /// Heading of the compaction summary.
 const SUMMARY: &str = "Summary of the conversation up to here:";
@@ -70,6 +73,8 @@ pub struct Context {
     turn_start: usize,
     /// Token figures of the last answer.
     pub reported: Option<Reported>,
+    /// Shell command of the user whose output has not come yet.
+    command: Option<String>,
     /// Messages that the user stopped, by their position from the first message on.
     withdrawals: Withdrawals<usize>,
 }
@@ -113,6 +118,18 @@ impl Context {
         if let Some((position, agent)) = self.withdrawals.apply(logged, position) {
             self.withdraw(position, &agent);
         }
+        match logged {
+            Body::Shell(shell) => self.command = Some(shell.command.clone()),
+            Body::ShellOutput(shell) => {
+                let command = self.command.take().unwrap_or_default();
+                self.messages.push(ContextMessage {
+                    seq,
+                    words: ran(&command, shell),
+                    unredacted: None,
+                });
+            }
+            _ => {}
+        }
         if let (Body::Message(logged), Body::Message(unredacted)) = (logged, unredacted) {
             let (words, unredacted) = (prompt_message(logged), prompt_message(unredacted));
             let unredacted = (unredacted != words).then_some(unredacted);
@@ -139,9 +156,25 @@ impl Context {
         }
     }
 
+    /// Returns true if the agent owes an answer: the last message is not its own, or was cut off, and
+    /// the user has not withdrawn it.
+    pub fn is_unanswered(&self) -> bool {
+        let mut messages = self.messages.iter().map(|said| &said.words);
+        let last = messages.rfind(|words| !is_rest(words) && !words.content.starts_with(RAN));
+        last.is_some_and(|words| words.role != Role::Assistant && words.withdrawn.is_none())
+    }
+
     /// Begins an answer to the last message to the agent, and drops old messages that fit in no
-    /// prompt any more.
+    /// prompt any more. Without a new message, the agent is asked again: the rest of an answer that
+    /// was cut off is not sent back to it.
     pub fn begin_answer(&mut self) {
+        while self
+            .messages
+            .last()
+            .is_some_and(|said| is_rest(&said.words))
+        {
+            self.messages.pop();
+        }
         let mut messages = self.messages.iter();
         let asked = messages.rposition(|said| said.words.role == Role::User);
         self.turn_start = asked.unwrap_or(self.messages.len());
@@ -218,11 +251,18 @@ impl Context {
     }
 }
 
+/// Returns true for the text of an answer that was cut off.
+fn is_rest(words: &PromptMessage) -> bool {
+    words.role == Role::Assistant && words.cut_off && words.calls.is_empty()
+}
+
 /// Returns true for entries that the context of a thread needs: its messages, and failures.
 pub fn concerns(body: &Body, thread: Thread) -> bool {
     match body {
         Body::Message(message) => PairRole::of_thread(message.thread.as_deref()) == thread,
         Body::Failed(_) => true,
+        // The user's words go to the instructor of a pair.
+        Body::Shell(_) | Body::ShellOutput(_) => thread != Some(PairRole::Worker),
         _ => false,
     }
 }
@@ -247,12 +287,23 @@ pub fn prompt_message(message: &Message) -> PromptMessage {
         calls: message.tool_calls.clone(),
         answers: message.tool_call_id.clone(),
         cut_off: message.interrupted,
+        attachments: message.attachments.clone(),
         ..PromptMessage::plain(
             message.role,
             &message.speaker.display_name,
             message.content.clone(),
         )
     }
+}
+
+/// Converts a shell command of the user and its output for a prompt.
+fn ran(command: &str, output: &ShellOutput) -> PromptMessage {
+    PromptMessage::plain(Role::User, &human().display_name, ran_text(command, output))
+}
+
+/// Tells an agent about a shell command of the user.
+pub fn ran_text(command: &str, output: &ShellOutput) -> String {
+    format!("{RAN}\n$ {command}\n{}", output.text())
 }
 
 /// Converts the compaction summary for a prompt.
@@ -297,7 +348,12 @@ pub fn weight(words: &PromptMessage) -> usize {
         .iter()
         .map(|call| call.name.len() + call.arguments.to_string().len())
         .sum();
-    words.content.len() + calls
+    let files: usize = words
+        .attachments
+        .iter()
+        .map(|file| file.content.len())
+        .sum();
+    words.content.len() + calls + files
 }
 
 /// Minimum number of bytes kept of a message that is cut.

@@ -1,15 +1,18 @@
 //! [`Conversation`]: a running conversation of any kind. It carries out the effects of its policy:
 //! only here agents, the log and the frontend meet. `ask` prompts an agent and `act` runs its tools,
+//! `command` runs shell commands of the user,
 //! `write` saves entries, `compact` summarises a context, `resume` opens an existing session;
-//! `state` describes a conversation between turns, `turn` the result of a turn.
+//! `switch` changes the agent of a chat; `state` describes a conversation between turns, `turn` the result of a turn.
 
 mod act;
 mod ask;
+mod command;
 mod compact;
 mod request;
 mod resume;
 mod silence;
 mod state;
+mod switch;
 mod turn;
 mod write;
 
@@ -26,10 +29,15 @@ use crate::log_writer::LogWriter;
 use crate::pair::policy::PairPolicy;
 use crate::pair::{PairRole, Progress};
 use crate::policy::{Contexts, Effect, Event, Policy, View};
+use crate::prompt::Prompt;
 use crate::setup::{Participants, RunOptions};
 use crate::team::events::SenderError;
+use crate::team::mentions;
+use crate::team::names::Member;
 use crate::team::policy::Team;
+use tertulia_agents::ToolSide;
 use tertulia_agents::approval::Permissions;
+use tertulia_agents::tool::Toolbox;
 use tertulia_core::entry::{Body, Kind};
 
 pub use compact::Compaction;
@@ -43,10 +51,14 @@ pub struct Conversation {
     options: RunOptions,
     contexts: Contexts,
     policy: Policy,
-    /// Whether the last write failed, which the user was told.
+    /// Whether the last write failed.
     unsaved: bool,
+    /// Whether the user was told so in this turn.
+    told_unsaved: bool,
     /// Stops the current turn, and a write that waits for another process.
     cancel: CancellationToken,
+    /// Whether the agent or the model was switched, so that another model is expected.
+    switched: bool,
     /// Agents' notices shown so far, so that each is shown once.
     noticed: BTreeSet<String>,
 }
@@ -92,7 +104,9 @@ impl Conversation {
             contexts: Contexts::new(),
             policy,
             unsaved: false,
+            told_unsaved: false,
             cancel: CancellationToken::new(),
+            switched: false,
             noticed: BTreeSet::new(),
         }
     }
@@ -136,18 +150,39 @@ impl Conversation {
         }
     }
 
+    /// Returns what reads the files that a message attaches, and the members that it addresses at
+    /// its beginning.
+    pub fn attaching(&self, text: &str) -> (Option<Toolbox>, Vec<String>) {
+        let members = self.team().map_or(&[][..], |team| team.router().members());
+        let leading = mentions::leading(members, text);
+        let is_meant = |member: &&Member| leading.iter().any(|named| named.name == member.name);
+        let meant = members.iter().filter(is_meant);
+        let names = meant.flat_map(|member| [&member.name, &member.display_name]);
+        (self.options.tools.clone(), names.cloned().collect())
+    }
+
+    /// Returns true for a chat whose agent runs as a program, with tools of its own.
+    pub fn is_answered_by_a_program(&self) -> bool {
+        match &self.policy {
+            Policy::Chat(chat) => chat.agent().tools() != ToolSide::Ours,
+            Policy::Team(_) | Policy::Pair(_) => false,
+        }
+    }
+
     /// Runs a turn: the user's message and the answers to it. In a team the user speaks as `seat`,
     /// or as whom the message names. An empty message continues a pair's unfinished work.
     pub async fn say(
         &mut self,
-        text: String,
+        prompt: impl Into<Prompt>,
         seat: Option<&str>,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<TurnResult, SenderError> {
+        let Prompt { text, attached, .. } = prompt.into();
         let by = self.policy.sender(seat, &text)?;
         self.cancel = cancel.clone();
-        let mut event = Event::Said { by, text };
+        self.told_unsaved = false;
+        let mut event = Event::Said { by, text, attached };
         loop {
             let mut shown: Vec<SessionEvent> = Vec::new();
             let view = view(&self.writer, &self.contexts, &self.cancel);

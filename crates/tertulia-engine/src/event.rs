@@ -54,6 +54,11 @@ pub enum SessionEvent {
         #[schemars(with = "serde_json::Value")]
         event: AgentEvent,
     },
+    /// A shell command of the user has printed more. The complete output is in an entry.
+    Printed {
+        /// The text.
+        text: String,
+    },
     /// An entry is durable: written to the log.
     Durable {
         /// Line of the entry in the log, byte for byte.
@@ -184,6 +189,7 @@ impl SessionEvent {
         let text = match self {
             SessionEvent::Text { text }
             | SessionEvent::Thought { text }
+            | SessionEvent::Printed { text }
             | SessionEvent::Notice { text, .. } => text.len(),
             SessionEvent::Durable { line } => line.len(),
             SessionEvent::Held { message } => message.content.len(),
@@ -191,6 +197,9 @@ impl SessionEvent {
             SessionEvent::Heard {
                 event: AgentEvent::ToolCompleted { output, .. },
             } => output.len(),
+            SessionEvent::Heard {
+                event: AgentEvent::ToolOutput { tail, .. },
+            } => tail.len(),
             SessionEvent::Heard {
                 event: AgentEvent::ToolStarted(call),
             } => call.arguments.to_string().len(),
@@ -223,6 +232,9 @@ pub struct SessionState {
     /// Name of the model, in a chat, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How full the agent's context is, in a chat, if the agent has counted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextUse>,
     /// Whether messages are held in memory because they could not be saved.
     pub unsaved: bool,
     /// Queued members of a team.
@@ -247,6 +259,7 @@ impl SessionState {
             writer: "you".to_owned(),
             agent: None,
             model: None,
+            context: None,
             unsaved: false,
             waiting: Vec::new(),
             undone: None,
@@ -262,6 +275,22 @@ impl SessionState {
             Some(pair.last_instruction.len() * 2)
         });
         2048 + pair.unwrap_or(0)
+    }
+}
+
+/// How full an agent's context is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextUse {
+    /// Tokens of the last prompt and answer.
+    pub tokens: u64,
+    /// Number of tokens above which older messages are summarised.
+    pub limit: u64,
+}
+
+impl ContextUse {
+    /// Returns the used part in percent, rounded down.
+    pub fn percent(self) -> u64 {
+        self.tokens.saturating_mul(100) / self.limit.max(1)
     }
 }
 

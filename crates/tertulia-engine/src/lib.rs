@@ -26,6 +26,7 @@
 //! | [`task`], [`live`] | the task of a live session; an open session that executes commands |
 //! | [`event`], [`notice`], [`error`] | what frontends receive |
 //! | [`conversation`] | carries effects out: the only module where an agent meets a store |
+//! | [`prompt`] | a message of the user, with the files attached to it |
 //! | [`policy`] | what decides who is asked next, and with what: events in, effects out |
 //! | [`chat`], [`team`], [`pair`] | the policies: one agent, a team, an instructor and a worker |
 //! | [`answer`] | one answer of one agent, with its tool calls |
@@ -50,6 +51,7 @@ pub mod merge_summary;
 pub mod notice;
 pub mod pair;
 pub mod policy;
+pub mod prompt;
 pub mod replay;
 pub mod setup;
 pub mod single_answer;

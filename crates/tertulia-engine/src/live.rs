@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::{Compaction, Conversation, TurnResult};
-use crate::error::ErrorBody;
+use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
 use crate::log_writer::LogWriter;
-use crate::setup::{Setup, Target};
+use crate::prompt::Prompt;
+use crate::setup::{ChatAgent, Setup, Target};
 use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
 use tertulia_core::team::markers;
@@ -18,8 +19,11 @@ use tertulia_core::team::markers;
 /// What a frontend asks a live session to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionCommand {
-    /// Run a turn with this message. An empty one continues a pair's unfinished work.
-    Say(String),
+    /// Run a turn with this message. An empty one continues a pair's unfinished work, or asks the agent
+    /// of a chat again for the answer to the last message.
+    Say(Prompt),
+    /// Run a shell command of the user in the work folder, and record it with its output.
+    Run(String),
     /// Speak as this member of the team from now on, or as whom the team waits for.
     As(Option<String>),
     /// Compact the older part of the context.
@@ -56,6 +60,18 @@ impl CommandOutcome {
             error: None,
             notices: Vec::new(),
             turn: None,
+        }
+    }
+
+    /// Creates the outcome of a command that was refused before it changed anything.
+    fn refused(error: ErrorBody) -> CommandOutcome {
+        CommandOutcome {
+            notices: vec![UserMessage {
+                tone: Tone::Error,
+                text: error.sentence(),
+            }],
+            error: Some(error),
+            ..CommandOutcome::plain(TurnStatus::Refused)
         }
     }
 }
@@ -130,7 +146,18 @@ impl LiveSession {
     ) -> CommandOutcome {
         let completed = CommandOutcome::plain(TurnStatus::Completed);
         let outcome = match command {
-            SessionCommand::Say(text) => self.say(text, frontend, cancel).await,
+            SessionCommand::Say(prompt) => self.say(prompt, frontend, cancel).await,
+            SessionCommand::Run(command) => {
+                frontend.show(SessionEvent::Began);
+                match self
+                    .conversation
+                    .run_command(command, frontend, cancel)
+                    .await
+                {
+                    Ok(status) => CommandOutcome::plain(status),
+                    Err(error) => CommandOutcome::refused(error),
+                }
+            }
             SessionCommand::As(name) => {
                 return match self
                     .conversation
@@ -172,26 +199,24 @@ impl LiveSession {
 
     async fn say(
         &mut self,
-        text: String,
+        prompt: Prompt,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> CommandOutcome {
-        if let Err(error) = tertulia_store::check_message(&text) {
-            let error = ErrorBody::from(&error);
-            return CommandOutcome {
-                notices: vec![UserMessage {
-                    tone: Tone::Error,
-                    text: error.sentence(),
-                }],
-                error: Some(error),
-                ..CommandOutcome::plain(TurnStatus::Refused)
-            };
-        }
+        let checked = tertulia_store::check_message(&prompt.text);
+        let read = match checked.map_err(|error| ErrorBody::from(&error)) {
+            Ok(()) => self.read_files(prompt).await,
+            Err(error) => Err(error),
+        };
+        let prompt = match read {
+            Ok(prompt) => prompt,
+            Err(error) => return CommandOutcome::refused(error),
+        };
         frontend.show(SessionEvent::Began);
         // A speaker named in the message is newer than the seat.
-        let named = !self.seat_is_fixed && markers::parse(&text).from.is_some();
+        let named = !self.seat_is_fixed && markers::parse(&prompt.text).from.is_some();
         let seat = self.seat.as_deref().filter(|_| !named);
-        match self.conversation.say(text, seat, frontend, cancel).await {
+        match self.conversation.say(prompt, seat, frontend, cancel).await {
             Ok(turn) => {
                 self.failed = turn.failure().is_some();
                 CommandOutcome {
@@ -206,6 +231,54 @@ impl LiveSession {
                 notices: vec![UserMessage::warning(error.to_string())],
                 ..CommandOutcome::plain(TurnStatus::Refused)
             },
+        }
+    }
+
+    /// Reads the files that a message attaches.
+    async fn read_files(&self, prompt: Prompt) -> Result<Prompt, ErrorBody> {
+        let (tools, members) = self.conversation.attaching(&prompt.text);
+        let by_path = self.conversation.is_answered_by_a_program();
+        let Some(tools) = tools.filter(|_| prompt.typed > 0) else {
+            return Ok(prompt);
+        };
+        let read =
+            tokio::task::spawn_blocking(move || prompt.read_files(&tools, &members, by_path));
+        let crashed = |error: tokio::task::JoinError| {
+            ErrorBody::new(ErrorKind::Failed, format!("not sent: {error}"))
+        };
+        read.await.map_err(crashed)?
+    }
+
+    /// Lets another agent, or another model, answer the messages of a chat from now on.
+    pub async fn switch(
+        &mut self,
+        to: Result<ChatAgent, ErrorBody>,
+        frontend: &mut dyn Frontend,
+    ) -> CommandOutcome {
+        let refused = |notice| CommandOutcome {
+            notices: vec![notice],
+            ..CommandOutcome::plain(TurnStatus::Refused)
+        };
+        let mut to = match to {
+            Ok(to) => to,
+            Err(error) => {
+                let text = error.sentence();
+                let tone = Tone::Error;
+                return CommandOutcome {
+                    error: Some(error),
+                    ..refused(UserMessage { tone, text })
+                };
+            }
+        };
+        let introduction = std::mem::take(&mut to.introduction);
+        let notices = std::mem::take(&mut to.notices);
+        if let Err(why) = self.conversation.switch(to, frontend).await {
+            return refused(UserMessage::warning(why));
+        }
+        self.introduction = introduction;
+        CommandOutcome {
+            notices,
+            ..CommandOutcome::plain(TurnStatus::Completed)
         }
     }
 

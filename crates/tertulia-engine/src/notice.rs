@@ -5,6 +5,7 @@ use std::error::Error;
 
 use crate::error::ErrorBody;
 use crate::event::{SessionEvent, Tone};
+use crate::text::fit;
 use tertulia_agents::AgentError;
 use tertulia_core::id::SessionId;
 use tertulia_core::session::Damage;
@@ -31,6 +32,8 @@ pub enum Notice {
     Unanswered,
     /// Tools had been called for and never came back: so many calls were closed.
     ClosedCalls(usize),
+    /// A shell command of the user had not ended: it was closed.
+    ClosedCommand(String),
     /// So many processes still ran for this session, left by a program that was killed, and were ended.
     EndedOrphans(usize),
     /// The session's answers came from another model.
@@ -118,6 +121,7 @@ impl Notice {
             Notice::Recovered { .. }
             | Notice::Unanswered
             | Notice::ClosedCalls(_)
+            | Notice::ClosedCommand(_)
             | Notice::EndedOrphans(_)
             | Notice::Compacting { .. }
             | Notice::Compacted
@@ -144,12 +148,15 @@ impl Notice {
                 "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
             ),
             Notice::Unanswered => {
-                "the last message was not answered: tertulia exited before".to_owned()
+                "the last message was not answered: tertulia exited before. /retry asks again".to_owned()
             }
             Notice::ClosedCalls(calls) => format!(
                 "closed as interrupted: {} without a result",
                 count(*calls, "tool call", "tool calls")
             ),
+            Notice::ClosedCommand(command) => {
+                format!("closed as interrupted: !{}", fit(command, 60))
+            }
             Notice::EndedOrphans(processes) => format!(
                 "ended {} of the interrupted answer that still ran",
                 count(*processes, "process", "processes")

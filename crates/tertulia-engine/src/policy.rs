@@ -17,7 +17,7 @@ use crate::setup::ToolAccess;
 use crate::team::events::SenderError;
 use crate::team::policy::Team;
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
-use tertulia_core::entry::{Body, Entry, Kind, Message, Speaker};
+use tertulia_core::entry::{Attachment, Body, Entry, Kind, Message, ShellOutput, Speaker};
 use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::session::SessionMeta;
 
@@ -35,12 +35,15 @@ pub enum Policy {
 /// An input of a policy.
 #[derive(Debug)]
 pub enum Event {
-    /// The user sent a message; in a team, as this member.
+    /// The user sent a message; in a team, as this member. An empty one continues what is unfinished:
+    /// the unanswered message of a chat, the work of a pair.
     Said {
         /// Id of the member.
         by: Option<String>,
         /// The message.
         text: String,
+        /// Files attached to it.
+        attached: Vec<Attachment>,
     },
     /// The entries are in the log, or held in memory because they cannot be saved now. These are
     /// the messages among them.
@@ -167,7 +170,7 @@ impl Policy {
     /// Processes an event. Adds what frontends are to show to `shown`.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match self {
-            Policy::Chat(chat) => chat.step(event),
+            Policy::Chat(chat) => chat.step(event, view, shown),
             Policy::Team(team) => team.step(event, view, shown),
             Policy::Pair(pair) => pair.step(event, view, shown),
         }
@@ -186,6 +189,31 @@ impl Policy {
         match self {
             Policy::Team(team) => team.addressed(bodies),
             Policy::Chat(_) | Policy::Pair(_) => bodies,
+        }
+    }
+
+    /// Returns the entries that are to be saved before the first message.
+    pub fn opening(&mut self) -> Vec<Body> {
+        match self {
+            Policy::Chat(chat) => chat.opening().clone(),
+            Policy::Team(team) => team.opening(),
+            Policy::Pair(pair) => pair.opening().clone(),
+        }
+    }
+
+    /// The entries of [`Policy::opening`] are saved.
+    pub fn opened(&mut self) {
+        match self {
+            Policy::Chat(chat) => chat.opening().clear(),
+            Policy::Team(team) => team.opened(),
+            Policy::Pair(pair) => pair.opening().clear(),
+        }
+    }
+
+    /// Remembers a shell command of the user, where the context does not.
+    pub fn ran(&mut self, id: EntryId, command: &str, output: &ShellOutput) {
+        if let Policy::Team(team) = self {
+            team.ran(id, command, output);
         }
     }
 

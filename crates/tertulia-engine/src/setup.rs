@@ -31,8 +31,6 @@ pub struct RunOptions {
     pub ephemeral: bool,
     /// Number of tokens above which a context is compacted.
     pub compact_at: Option<u64>,
-    /// Whether the session was left only to switch the model, so that another model is expected.
-    pub model_switched: bool,
     /// The earlier session that this one plays again; then no tool runs.
     pub replay: Option<Replay>,
     /// Where the session works, for the system prompt of agents that bring none.
@@ -86,6 +84,23 @@ impl Target {
             Target::Resume(row, _) => row.meta.id,
         }
     }
+}
+
+/// An agent for a chat, and what depends on it.
+#[derive(Clone, Debug)]
+pub struct ChatAgent {
+    /// The agent.
+    pub agent: Arc<dyn Agent>,
+    /// Whether the user named its model.
+    pub is_pinned: bool,
+    /// Number of tokens above which its context is compacted.
+    pub compact_at: Option<u64>,
+    /// Where the session works, for the system prompt of an agent that brings none.
+    pub environment: Option<Arc<WorkEnvironment>>,
+    /// Description of the agent for the user.
+    pub introduction: String,
+    /// Messages for the user.
+    pub notices: Vec<UserMessage>,
 }
 
 /// The participants of a conversation besides the user.

@@ -9,6 +9,8 @@ pub enum Argument {
     Free,
     /// Session.
     Session,
+    /// Agent.
+    Agent,
     /// Model.
     Model,
     /// Person of the team.
@@ -88,10 +90,11 @@ const fn line(kinds: &'static [Kind], argument: &'static str, help: &'static str
     }
 }
 
-use Argument::{Approve, Export, Free, Member, Model, Session, Team};
+use Argument::{Agent, Approve, Export, Free, Member, Model, Session, Team};
 
 const ALL: &[Kind] = &[Kind::Chat, Kind::Team, Kind::Pair];
 const CHAT: &[Kind] = &[Kind::Chat];
+const OTHERS: &[Kind] = &[Kind::Team, Kind::Pair];
 const TEAM: &[Kind] = &[Kind::Team];
 const PAIR: &[Kind] = &[Kind::Pair];
 
@@ -99,32 +102,69 @@ const PAIR: &[Kind] = &[Kind::Pair];
 #[rustfmt::skip]
 pub const COMMANDS: &[Command] = &[
     command("/help", "", Free, "keys and commands", &[line(ALL, "", "this")]),
-    command("/sessions", "", Free, "the list of sessions", &[]),
-    command("/resume", "[REF]", Session, "resume another session", &[]),
-    command("/new", "", Free, "begin a new session", &[]),
-    command("/rename", "TITLE", Free, "give this session a title", &[]),
-    command("/tag", "+TAG -TAG", Free, "add and remove tags", &[]),
-    command("/fork", "[N]", Free, "fork from entry N or the end, and continue there", &[]),
-    command("/rewind", "[N]", Free, "go back to before entry N, or choose", &[]),
+    command("/sessions", "", Free, "the list of sessions", &[
+        line(ALL, "", "list this project's sessions"),
+    ]),
+    command("/resume", "[REF]", Session, "resume another session", &[
+        line(ALL, "REF", "resume another session"),
+    ]),
+    command("/new", "", Free, "begin a new session", &[
+        line(ALL, "", "begin a new session"),
+    ]),
+    command("/rename", "TITLE", Free, "give this session a title", &[
+        line(ALL, "TITLE", "give this session a title"),
+    ]),
+    command("/tag", "+TAG -TAG", Free, "add and remove tags", &[
+        line(ALL, "+TAG -TAG", "add and remove tags"),
+    ]),
+    command("/fork", "[N]", Free, "fork from entry N or the end, and continue there", &[
+        line(ALL, "[N]", "fork from entry N or the end, and continue there"),
+    ]),
+    command("/rewind", "[N]", Free, "go back to before entry N, or choose", &[
+        line(ALL, "N", "go back to before entry N, in a fork"),
+    ]),
     command("/compact", "", Free, "sum up the older part for the agent; the log keeps all", &[
         line(CHAT, "", "sum up the older part for the agent; the log keeps everything"),
     ]),
-    command("/export", "[FORMAT] [FILE]", Export, "write this session to a file", &[]),
-    command("/search", "WORDS", Free, "search all sessions", &[]),
-    command("/compare", "REF", Session, "this session beside another", &[]),
-    command("/tree", "", Free, "this session and its forks", &[]),
-    command("/stats", "", Free, "messages and tokens, by day, agent and model", &[]),
-    command("/model", "[NAME]", Model, "use another model, or list the models", &[]),
-    command("/agents", "", Free, "which agents are ready", &[]),
+    command("/retry", "", Free, "ask again for an answer that failed", &[
+        line(CHAT, "", "ask again for an answer that failed"),
+    ]),
+    command("/undo", "", Free, "take the last rename, tag or trash back", &[
+        line(ALL, "", "take the last rename, tag or trash back"),
+    ]),
+    command("/export", "[FORMAT] [FILE]", Export, "write this session to a file", &[
+        line(ALL, "[FORMAT] [FILE]", "write this session to a file"),
+    ]),
+    command("/search", "WORDS", Free, "search all sessions", &[
+        line(ALL, "WORDS", "search all sessions"),
+    ]),
+    command("/compare", "REF", Session, "diff this session with another", &[
+        line(ALL, "REF", "diff this session with another"),
+    ]),
+    command("/tree", "", Free, "this session and its forks", &[
+        line(ALL, "", "this session and its forks"),
+    ]),
+    command("/stats", "", Free, "messages and tokens, by day, agent and model", &[
+        line(ALL, "", "messages and tokens of this project"),
+    ]),
+    command("/model", "[NAME]", Model, "use another model; alone: choose one", &[
+        line(CHAT, "[NAME]", "use another model, or list the models"),
+    ]),
+    command("/agents", "[NAME]", Agent, "use another agent; alone: choose one", &[
+        line(CHAT, "[NAME]", "use another agent, or list those that are ready"),
+        line(OTHERS, "", "which agents are ready"),
+    ]),
     command("/approve", "ask|edits|low|all|none", Approve, "tool policy of this session; revokes what was allowed", &[
         line(ALL, "MODE", "tool policy of this session: ask, edits, low, all or none; revokes what was allowed"),
     ]),
     command("/permissions", "[revoke N|all]", Free, "what tools may do without asking; revoke it", &[
         line(ALL, "[revoke N]", "what tools may do without asking; revoke one, or all"),
     ]),
-    command("/team", "deploy FILE|list|map OLD=NEW", Team, "use a team, list teams, map a former member to a new one", &[]),
+    command("/team", "deploy FILE|list|map OLD=NEW", Team, "use a team, list teams, map a former member to a new one", &[
+        line(ALL, "list", "list the teams"),
+    ]),
     command("/members", "", Free, "who is here", &[line(TEAM, "", "who is here")]),
-    command("/queue", "", Free, "who is still to speak", &[line(TEAM, "", "who is still to speak")]),
+    command("/queue", "", Free, "who is still to speak, and your queued messages", &[line(TEAM, "", "who is still to speak")]),
     command("/task", "", Free, "what the team works on", &[line(TEAM, "", "what the team works on")]),
     command("/as", "[NAME]", Member, "speak as this person; alone: as whose turn it is", &[
         line(TEAM, "NAME", "speak as this person unless a message begins with [FROM: name]; without a name, as the one whose turn it is"),

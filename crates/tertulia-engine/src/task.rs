@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ErrorBody, ErrorKind};
-use crate::event::{SessionEnd, SessionEvent, SessionState, TurnStatus, UserMessage};
+use crate::event::{SessionEnd, SessionEvent, SessionState};
 use crate::frontend::Frontend;
 use crate::live::{CommandOutcome, LiveSession, SessionCommand};
-use crate::setup::Setup;
+use crate::setup::{ChatAgent, Setup};
 use tertulia_agents::approval::{Permissions, ToolRequest, Verdict};
 use tertulia_core::entry::{Kind, Role};
 use tertulia_core::team::markers::Unmarked;
@@ -59,10 +60,10 @@ pub trait Observer: Send {
 pub enum Step {
     /// Execute a command. The token cancels it.
     Execute(SessionCommand, CancellationToken),
+    /// Let the agent that the future prepares answer from now on.
+    Switch(BoxFuture<'static, Result<ChatAgent, ErrorBody>>),
     /// Nothing is left to do.
     Done,
-    /// Close the session in order to open it differently.
-    Reopen,
     /// Close the session.
     Close,
 }
@@ -90,8 +91,6 @@ pub struct Limits {
 pub enum TaskEnd {
     /// The session was closed.
     Closed,
-    /// The session is to be opened again.
-    Reopen,
     /// The session could not be opened, or its task panicked.
     Failed(ErrorBody),
 }
@@ -164,14 +163,11 @@ impl<O: Observer> Task<'_, O> {
             .observer
             .publish(SessionEvent::Opened { floor });
         self.publisher.observer.opened(session.permissions());
-        let reopen = self.serve(&mut session).await;
+        self.serve(&mut session).await;
         self.publisher.observer.leaving(session.state());
         let gently = !self.controls.insist.is_cancelled();
         let end = session.close(gently).await;
         self.publisher.observer.closed(&end);
-        if reopen {
-            return TaskEnd::Reopen;
-        }
         self.gone(end);
         match self.controls.stop.is_cancelled() {
             true => TaskEnd::Failed(stopped()),
@@ -184,13 +180,12 @@ impl<O: Observer> Task<'_, O> {
         self.publisher.observer.publish(event);
     }
 
-    /// Executes requests until the session is to be closed. Returns true if it is to be opened
-    /// again.
-    async fn serve(&mut self, session: &mut LiveSession) -> bool {
+    /// Executes requests until the session is to be closed.
+    async fn serve(&mut self, session: &mut LiveSession) {
         loop {
             let request = tokio::select! {
                 biased;
-                () = self.controls.stop.cancelled() => return false,
+                () = self.controls.stop.cancelled() => return,
                 request = self.requests.recv() => request,
                 () = sleep(self.idle) => {
                     // Unsaved entries keep the session open; saving is retried.
@@ -198,40 +193,27 @@ impl<O: Observer> Task<'_, O> {
                     if self.publisher.observer.is_needed() || !saved {
                         continue;
                     }
-                    return false;
+                    return;
                 }
             };
-            let Some(request) = request else { return false };
-            let (command, cancel) = match self.publisher.observer.take(request) {
-                Step::Execute(command, cancel) => (command, cancel),
+            let Some(request) = request else { return };
+            let insist = &self.controls.insist;
+            let outcome = match self.publisher.observer.take(request) {
+                Step::Execute(command, cancel) => {
+                    let execution = session.execute(command, &mut self.publisher, &cancel);
+                    insist.run_until_cancelled(execution).await
+                }
+                Step::Switch(agent) => {
+                    let switch = async { session.switch(agent.await, &mut self.publisher).await };
+                    insist.run_until_cancelled(switch).await
+                }
                 Step::Done => continue,
-                Step::Close => return false,
-                // Held messages would be lost with the open session.
-                Step::Reopen => match self.retry_saving(session).await {
-                    true => return true,
-                    false => {
-                        self.refuse_reopening(session);
-                        continue;
-                    }
-                },
+                Step::Close => None,
             };
-            let outcome = tokio::select! {
-                biased;
-                () = self.controls.insist.cancelled() => return false,
-                outcome = session.execute(command, &mut self.publisher, &cancel) => outcome,
-            };
+            let Some(outcome) = outcome else { return };
             self.publisher.flush();
             self.publisher.observer.finish(outcome, session.state());
         }
-    }
-
-    fn refuse_reopening(&mut self, session: &LiveSession) {
-        let words = "the agent changes once every message is saved";
-        let outcome = CommandOutcome {
-            notices: vec![UserMessage::warning(words)],
-            ..CommandOutcome::plain(TurnStatus::Refused)
-        };
-        self.publisher.observer.finish(outcome, session.state());
     }
 
     /// Retries to save held messages. Returns true if everything is saved.

@@ -5,6 +5,7 @@ pub mod entries;
 pub mod hint;
 pub mod permissions;
 pub mod routing;
+pub mod tools;
 
 use jiff::Timestamp;
 use unicode_segmentation::UnicodeSegmentation;

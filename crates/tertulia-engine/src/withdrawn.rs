@@ -28,6 +28,7 @@ pub fn marked(words: &str) -> String {
 pub fn withdraw(words: &mut PromptMessage, agent: &str) {
     if words.withdrawn.is_none() {
         words.content = marked(&words.content);
+        words.attachments.clear();
         words.withdrawn = Some(agent.to_owned());
     }
 }

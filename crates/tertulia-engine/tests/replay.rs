@@ -172,7 +172,7 @@ async fn run(
     };
     let mut session = LiveSession::open(setup, &mut Generous).await.unwrap();
     for prompt in prompts {
-        let command = SessionCommand::Say((*prompt).to_owned());
+        let command = SessionCommand::Say((*prompt).into());
         let cancel = CancellationToken::new();
         let outcome = session.execute(command, &mut Generous, &cancel).await;
         assert_eq!(outcome.status, TurnStatus::Completed);

@@ -140,8 +140,7 @@ fn setup(sessions: &Sessions) -> Setup {
 async fn run(setup: Setup, messages: &[&str]) -> (TaskEnd, Record) {
     let (send, mut requests) = mpsc::unbounded_channel();
     for message in messages {
-        send.send(SessionCommand::Say((*message).to_owned()))
-            .unwrap();
+        send.send(SessionCommand::Say((*message).into())).unwrap();
     }
     drop(send);
     let record = Record::default();

@@ -141,7 +141,7 @@ impl Clock<'_> {
 }
 
 /// Escapes text for elements and quoted attributes.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

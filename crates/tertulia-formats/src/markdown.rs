@@ -9,6 +9,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 use tertulia_core::entry::{Body, Entry, Message, Role, ToolOutcome};
 use tertulia_core::session::{Log, SessionMeta};
 
+use crate::html::escape;
 pub use index::{index, is_index};
 
 /// Returns the whole transcript.
@@ -72,7 +73,21 @@ fn section(entry: &Entry) -> String {
             )
         }
         Body::Failed(failed) => format!("\n> {}\n", one_line(&failed.to_string())),
+        Body::Switched(switched) => format!("\n> {}\n", one_line(&switched.to_string())),
         Body::Lost(lost) => format!("\n> An entry is lost here: {}\n", one_line(&lost.reason)),
+        Body::Shell(shell) => {
+            let fence = fence_for(&shell.command);
+            format!(
+                "\n## You · {}\n\n{fence}sh\n{}\n{fence}\n",
+                entry.at,
+                shell.command.trim_end_matches('\n')
+            )
+        }
+        Body::ShellOutput(shell) => {
+            let text = shell.text();
+            let fence = fence_for(&text);
+            format!("\n{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+        }
         _ => String::new(),
     }
 }
@@ -96,6 +111,16 @@ fn spoken(entry: &Entry, message: &Message) -> String {
         text.push_str(&format!("{fence}\n{output}\n{fence}\n"));
     } else if !message.content.is_empty() {
         text.push_str(&contained(&message.content));
+    }
+    for file in &message.attachments {
+        let content = file.marked();
+        let fence = fence_for(&content);
+        text.push_str(&format!(
+            "\n<details>\n<summary>Attached {}, {} bytes</summary>\n\n{fence}\n{}\n{fence}\n\n</details>\n",
+            escape(&one_line(&file.path)),
+            file.bytes,
+            content.trim_end_matches('\n')
+        ));
     }
     for call in &message.tool_calls {
         let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();

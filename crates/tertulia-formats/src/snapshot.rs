@@ -316,6 +316,7 @@ impl Remembered {
             asked: None,
             interrupted: false,
             outcome: None,
+            attachments: Vec::new(),
         }
     }
 }

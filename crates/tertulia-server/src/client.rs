@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::SessionId;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +55,7 @@ impl Client {
                 tool_id,
                 approved,
                 always,
+                reason,
                 session_id,
             } => {
                 let verdict = match (approved, always) {
@@ -61,6 +63,7 @@ impl Client {
                     (true, false) => Verdict::Yes,
                     (true, true) => Verdict::Always,
                 };
+                let verdict = with_reason(verdict, reason)?;
                 let within = self.named(session_id.as_deref()).await?;
                 return self.settle(&tool_id, verdict, within).map(|()| None);
             }
@@ -76,8 +79,16 @@ impl Client {
                 return self.subscribe(id, which, detail, since).map(|()| None);
             }
             Ask::Detach { session_id } => self.detach(&session_id).await?,
-            Ask::Say { session_id, text } => {
-                self.give(&session_id, SessionAction::Say(text)).await?
+            Ask::Say {
+                session_id,
+                text,
+                attach,
+            } => {
+                let prompt = match attach {
+                    true => Prompt::typed(text),
+                    false => Prompt::from(text),
+                };
+                self.give(&session_id, SessionAction::Say(prompt)).await?
             }
             Ask::As { session_id, name } => self.give(&session_id, SessionAction::As(name)).await?,
             Ask::Compact { session_id } => self.give(&session_id, SessionAction::Compact).await?,
@@ -85,7 +96,9 @@ impl Client {
                 session_id,
                 tool_id,
                 verdict,
+                reason,
             } => {
+                let verdict = with_reason(verdict, reason)?;
                 let within = self.known(&session_id).await?.id();
                 self.settle(&tool_id, verdict, Some(within))?;
                 accepted(within)
@@ -149,7 +162,7 @@ impl Client {
             None => Which::New(self.host().new_id()),
         };
         let request = SessionRequest {
-            action: SessionAction::Say(query),
+            action: SessionAction::Say(query.into()),
             client: self.guest.client,
             asker: Some(self.reply_to(id)),
             cancel: CancellationToken::new(),
@@ -307,6 +320,18 @@ impl Client {
             // A conversation that still does not end is left running.
             let _ = tokio::time::timeout(self.hub.limits().grace, gone.cancelled()).await;
         }
+    }
+}
+
+/// Adds the words of a client to its denial.
+fn with_reason(verdict: Verdict, reason: Option<String>) -> HostResult<Verdict> {
+    match (verdict.allows(), reason) {
+        (_, None) => Ok(verdict),
+        (false, Some(words)) => Ok(Verdict::denied(&words)),
+        (true, Some(_)) => Err(ErrorBody::new(
+            ErrorKind::Usage,
+            "`reason` says what to do instead of a denied call, but this answer allows the call",
+        )),
     }
 }
 

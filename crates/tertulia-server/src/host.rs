@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
-use tertulia_engine::setup::Setup;
+use tertulia_engine::setup::{ChatAgent, Setup};
 use tertulia_engine::spec::SessionSpec;
 
 use crate::protocol::{ErrorBody, SessionInfo};
@@ -72,6 +72,9 @@ pub trait Host: Send + Sync + 'static {
 
     /// Prepares a session: chooses its agents, and collects messages for the user.
     async fn prepare(&self, which: Which, spec: &SessionSpec) -> HostResult<Setup>;
+
+    /// Prepares the agent of a chat that is open.
+    async fn chat_agent(&self, which: Which, spec: &SessionSpec) -> HostResult<ChatAgent>;
 
     /// Fails if a session cannot be opened with these participants.
     async fn check(&self, which: Which, spec: &SessionSpec) -> HostResult<()>;

@@ -95,6 +95,7 @@ impl LiveState {
             SessionEvent::Routed { .. }
             | SessionEvent::Pair { .. }
             | SessionEvent::Started { .. }
+            | SessionEvent::Printed { .. }
             | SessionEvent::Notice { .. } => {}
         }
     }

@@ -12,7 +12,7 @@ use tertulia_core::entry::Kind;
 
 use tertulia_engine::event::{SessionEvent, Tone};
 
-use names::{ApproveName, KindName};
+use names::{ApproveName, KindName, VerdictName};
 pub use records::{LivePhase, LiveSessionInfo, ServerInfo, SessionInfo, Tokens};
 pub use tertulia_engine::error::{ErrorBody, ErrorKind};
 pub use tertulia_engine::event::TurnStatus;
@@ -74,6 +74,9 @@ pub enum Ask {
         /// Allow all similar tool calls in this session, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
+        /// With a denial: what the agent should do instead. It gets these words with the denial.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
         /// The session, if several sessions have a permission request with this `tool_id`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
@@ -210,8 +213,11 @@ pub enum Ask {
     Say {
         /// The session.
         session_id: String,
-        /// The message. An empty one continues the unfinished work of a pair.
+        /// The message. An empty one continues a pair's unfinished work, or asks a chat's agent again.
         text: String,
+        /// Whether `@path` in the message attaches a file of the session's work folder.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        attach: bool,
     },
     /// Sets the person of a team as whom later messages are sent.
     As {
@@ -235,6 +241,9 @@ pub enum Ask {
         /// The answer.
         #[schemars(with = "VerdictName")]
         verdict: Verdict,
+        /// With `no`: what the agent should do instead. It gets these words with the denial.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Lists the live sessions.
     Ps,
@@ -286,19 +295,6 @@ pub enum Detail {
     Messages,
     /// All events.
     Full,
-}
-
-/// Answers to a permission request.
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its names count: the library has the type")]
-enum VerdictName {
-    /// Allow this tool call.
-    Yes,
-    /// Allow this tool call and all similar ones in this session.
-    Always,
-    /// Deny this tool call.
-    No,
 }
 
 /// A reply: one line to a client.

@@ -56,6 +56,7 @@ impl ReplyStream {
             | SessionEvent::NotOpened { .. }
             | SessionEvent::Began
             | SessionEvent::Thought { .. }
+            | SessionEvent::Printed { .. }
             | SessionEvent::Routed { .. }
             | SessionEvent::Pair { .. }
             | SessionEvent::Settled { .. }

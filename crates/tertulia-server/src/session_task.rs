@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use tertulia_agents::approval::{Permissions, ToolRequest, Verdict};
 use tertulia_engine::error::ErrorBody;
-use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState, UserMessage};
+use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
-use tertulia_engine::setup::{Participants, Setup};
-use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
+use tertulia_engine::spec::ParticipantSpec;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +24,6 @@ pub async fn run(
     mut requests: mpsc::UnboundedReceiver<SessionRequest>,
 ) {
     let Some(task) = hosted.task() else { return };
-    let mut switched = false;
     let controls = Controls {
         stop: task.stop.clone(),
         insist: task.insist.clone(),
@@ -41,14 +39,8 @@ pub async fn run(
             saving: None,
         };
         let spec = hub.spec(hosted.id(), &participants);
-        let setup = prepare(&hub, which, &spec, switched);
+        let setup = hub.host().prepare(which, &spec);
         let end = task::run(setup, &mut requests, &mut observer, &controls, limits).await;
-        switched = end == TaskEnd::Reopen;
-        if switched {
-            which = opened_as(&hosted, which);
-            hosted.enter(LivePhase::Opening, hub.host().now());
-            continue;
-        }
         if let TaskEnd::Failed(error) = end {
             hosted.fail(&mut requests, &error);
             break;
@@ -69,24 +61,6 @@ fn opened_as(hosted: &HostedSession, which: Which) -> Which {
         Some(meta) => Which::Known(meta.id),
         None => which,
     }
-}
-
-/// Prepares a session with its agents. After a switch, adds a notice that names the new agent.
-async fn prepare(
-    hub: &Hub,
-    which: Which,
-    spec: &SessionSpec,
-    switched: bool,
-) -> Result<Setup, ErrorBody> {
-    let mut setup = hub.host().prepare(which, spec).await?;
-    setup.options.model_switched = switched;
-    if let (true, Participants::Chat(agent)) = (switched, &setup.participants) {
-        let model = agent.model().map(|model| format!(" with {model}"));
-        let model = model.unwrap_or_default();
-        let words = format!("{} answers{model} from now on", agent.name());
-        setup.notices.push(UserMessage::note(words));
-    }
-    Ok(setup)
 }
 
 /// Publishes the events of a session to its hosted session.
@@ -142,7 +116,12 @@ impl Observer for RoomObserver {
         }
         let command = match request.action {
             SessionAction::Open => return Step::Done,
-            SessionAction::Reopen => return Step::Reopen,
+            SessionAction::Switch(spec) => {
+                let (hub, id) = (self.hub.clone(), self.hosted.id());
+                return Step::Switch(Box::pin(async move {
+                    hub.host().chat_agent(Which::Known(id), &spec).await
+                }));
+            }
             SessionAction::Permit(change) => {
                 self.hosted.change_permissions(&change);
                 return Step::Done;
@@ -153,7 +132,7 @@ impl Observer for RoomObserver {
             }
             SessionAction::As(name) => SessionCommand::As(name),
             SessionAction::Compact => SessionCommand::Compact,
-            SessionAction::Say(text) => SessionCommand::Say(text),
+            SessionAction::Say(prompt) => SessionCommand::Say(prompt),
         };
         Step::Execute(command, request.cancel)
     }

@@ -16,7 +16,7 @@ use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::SessionEnd;
 use tertulia_engine::live::Closing;
 use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::setup::{Participants, RunOptions, Setup, Target};
+use tertulia_engine::setup::{ChatAgent, Participants, RunOptions, Setup, Target};
 use tertulia_engine::spec::SessionSpec;
 use tertulia_server::connection;
 use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
@@ -130,6 +130,10 @@ impl Host for Small {
             notices: Vec::new(),
             closing: Arc::new(Quiet),
         })
+    }
+
+    async fn chat_agent(&self, _: Which, _: &SessionSpec) -> HostResult<ChatAgent> {
+        absent()
     }
 
     async fn check(&self, _: Which, _: &SessionSpec) -> HostResult<()> {

@@ -10,7 +10,8 @@ use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Hits, SearchQuery};
 use tertulia_core::session::SessionMeta;
 
-/// Number of newest hits that are ranked: ranking all hits of a common word takes too long.
+/// Number of newest hits that are ranked, unless more are asked for: ranking all hits of a common word
+/// takes too long.
 const RANKED: usize = 256;
 /// Number of hits at which counting stops.
 const COUNTED: usize = 10_000;
@@ -77,7 +78,7 @@ fn judge(
     let Some(owner) = owners.of(candidates, log, seq)? else {
         return Ok(());
     };
-    let counted_only = hits.hits.len() >= RANKED;
+    let counted_only = hits.hits.len() >= RANKED.max(query.limit);
     let picky = query.speaker.is_some() || query.role.is_some();
     if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
         // Counting the hit does not need its text.

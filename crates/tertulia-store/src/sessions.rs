@@ -304,6 +304,7 @@ impl Sessions {
             asked: None,
             interrupted: true,
             outcome: None,
+            attachments: Vec::new(),
         };
         let new = NewEntry {
             id: draft.id,

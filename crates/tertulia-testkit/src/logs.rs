@@ -50,6 +50,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     }
 }
 

@@ -67,6 +67,8 @@ pub enum Doing {
     },
     /// It writes a compaction summary.
     SummingUp,
+    /// A shell command of the user runs.
+    Running(String),
 }
 
 impl Doing {
@@ -79,6 +81,11 @@ impl Doing {
             of: retry.of,
             reason: begin(&retry.reason),
         }
+    }
+
+    /// Creates a `Running`.
+    pub fn running(command: &str) -> Doing {
+        Doing::Running(begin(command))
     }
 
     /// Creates a `Using`.
@@ -222,14 +229,19 @@ impl Busy {
             Doing::Speaking => plain("is speaking…"),
             Doing::Waiting => plain("asks for permission"),
             Doing::SummingUp => plain("is summing up…"),
+            Doing::Running(command) => (
+                "running (".to_owned(),
+                one_line(command).trim().to_owned(),
+                ")…".to_owned(),
+            ),
             Doing::Using { name, argument } => {
                 let name = cut(name, NAME_COLUMNS);
                 match one_line(argument).trim() {
-                    "" => plain(&format!("uses {name}…")),
+                    "" => (format!("{who}: {name}"), String::new(), String::new()),
                     argument => (
-                        format!("{who} uses {name} ("),
+                        format!("{who}: {name} "),
                         argument.to_owned(),
-                        ")…".to_owned(),
+                        String::new(),
                     ),
                 }
             }
@@ -268,7 +280,7 @@ impl Busy {
         };
         // After an ellipsis the time follows without a separator.
         let gap = match self.doing {
-            Doing::Waiting | Doing::Retrying { .. } => " · ",
+            Doing::Waiting | Doing::Using { .. } | Doing::Retrying { .. } => " · ",
             _ => " ",
         };
         [

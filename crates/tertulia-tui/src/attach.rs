@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{IdError, SessionId};
 use tertulia_core::query::Row;
@@ -33,27 +34,22 @@ pub struct Attachment {
     pub id: SessionId,
     /// The session as the store has it.
     pub row: Option<Row>,
+    /// Since when an agent has been answering, if one is.
+    pub busy_since: Option<Timestamp>,
 }
 
 impl Server {
     /// Follows a session.
     pub async fn follow(&self, id: SessionId) -> TuiResult<Attachment> {
-        let mut call = Call::connect(&self.path)?;
-        subscribe(&mut call, id)?;
-        self.attached(call, id).await
+        self.attached(Call::connect(&self.path)?, id).await
     }
 
     /// Follows the most recently active session, or starts one.
     pub async fn follow_newest(&self) -> TuiResult<Attachment> {
         let mut call = Call::connect(&self.path)?;
-        let talks = match call.ask(Ask::Ps)? {
-            Answer::PsResult { talks, .. } => talks,
-            other => return Err(unexpected(other).into()),
-        };
-        match newest(&talks) {
+        match newest(&running(&mut call)?) {
             Some(talk) => {
                 let id = parsed(&talk.session_id)?;
-                subscribe(&mut call, id)?;
                 self.attached(call, id).await
             }
             None => self.begin(None).await,
@@ -98,25 +94,6 @@ impl Server {
             Answer::SessionCreated { session_id } => parsed(&session_id)?,
             other => return Err(unexpected(other).into()),
         };
-        subscribe(&mut call, id)?;
-        self.attached(call, id).await
-    }
-
-    /// Switches the model of a session, and follows it.
-    async fn switch_model(&self, id: SessionId, model: &str) -> TuiResult<Attachment> {
-        let mut call = Call::connect(&self.path)?;
-        let ask = Ask::SessionConfigure {
-            session_id: Some(id.to_string()),
-            agent: None,
-            model: Some(model.to_owned()),
-            approve: None,
-            revoke: Vec::new(),
-        };
-        match call.ask(ask)? {
-            Answer::SessionConfigured { .. } => {}
-            other => return Err(unexpected(other).into()),
-        }
-        subscribe(&mut call, id)?;
         self.attached(call, id).await
     }
 
@@ -132,25 +109,36 @@ impl Server {
             .hint(
                 "detach with /exit (the session keeps running) and resume it with `tertulia team CONFIG --resume REF --map OLD=NEW`",
             )),
-            Next::Resume {
-                id,
-                model: Some(model),
-                ..
-            } => self.switch_model(*id, model).await,
             next => self.create(next).await,
         }
     }
 
-    /// Reads the session from the store. Called after subscribing, so that no entry is missed in
-    /// between.
-    async fn attached(&self, call: Call, id: SessionId) -> TuiResult<Attachment> {
+    /// Subscribes to a session, and reads it from the store: in this order, so that no entry is
+    /// missed in between.
+    async fn attached(&self, mut call: Call, id: SessionId) -> TuiResult<Attachment> {
+        let talks = running(&mut call)?;
+        let busy = talks.iter().find(|talk| {
+            let answers = matches!(talk.state, LivePhase::Answering | LivePhase::Asking);
+            answers && talk.session_id == id.to_string()
+        });
+        let busy_since = busy.and_then(|talk| talk.since.parse().ok());
+        subscribe(&mut call, id)?;
         let row = self.host.workspace().sessions.row(id).await.ok();
         Ok(Attachment {
             call,
             server: self.clone(),
             id,
             row,
+            busy_since,
         })
+    }
+}
+
+/// Returns the sessions that the server runs.
+fn running(call: &mut Call) -> TuiResult<Vec<LiveSessionInfo>> {
+    match call.ask(Ask::Ps)? {
+        Answer::PsResult { talks, .. } => Ok(talks),
+        other => Err(unexpected(other).into()),
     }
 }
 

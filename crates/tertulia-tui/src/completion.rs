@@ -13,8 +13,6 @@ use tertulia_engine::text::permissions;
 use super::slash;
 use place::{Kind, Place};
 
-/// Maximum number of rows shown.
-pub const ROWS: usize = 6;
 /// Maximum number of candidates considered; beyond that the user must type more.
 const MOST: usize = 10_000;
 
@@ -25,6 +23,8 @@ pub enum Asked {
     Files(String),
     /// Sessions.
     Sessions(String),
+    /// Agents.
+    Agents(String),
     /// Models of the agent.
     Models(String),
     /// Team files.
@@ -127,6 +127,13 @@ struct Open {
     chosen: usize,
 }
 
+impl Open {
+    /// Index of the first row of a window that includes the chosen one.
+    fn first(&self, rows: usize) -> usize {
+        (self.chosen + 1).saturating_sub(rows)
+    }
+}
+
 impl Completion {
     /// Sets the members of the conversation.
     pub fn set_members(&mut self, members: Vec<Candidate>) {
@@ -227,6 +234,14 @@ impl Completion {
         }
     }
 
+    /// Chooses a row of the window that shows the chosen one.
+    pub fn choose_row(&mut self, row: usize, rows: usize) {
+        if let Some(open) = &mut self.open {
+            let last = open.fitting.len().saturating_sub(1);
+            open.chosen = (open.first(rows) + row).min(last);
+        }
+    }
+
     /// Closes the popup.
     pub fn close(&mut self) {
         self.open = None;
@@ -263,16 +278,16 @@ impl Completion {
         Some(accepted)
     }
 
-    /// Visible rows: a window around the chosen one.
-    pub fn offers(&self) -> Vec<Offer<'_>> {
+    /// Visible rows: a window of some rows that includes the chosen one.
+    pub fn offers(&self, rows: usize) -> Vec<Offer<'_>> {
         let Some(open) = &self.open else {
             return Vec::new();
         };
-        let first = (open.chosen + 1).saturating_sub(ROWS);
+        let first = open.first(rows);
         let atom = atom(&open.place);
         // A second matcher for a few rows avoids the need for `&mut self`.
         let mut matcher = Matcher::default();
-        let window = open.fitting.iter().enumerate().skip(first).take(ROWS);
+        let window = open.fitting.iter().enumerate().skip(first).take(rows);
         window
             .map(|(place, index)| {
                 let candidate = &open.candidates[*index];
@@ -311,7 +326,7 @@ impl Completion {
             Kind::Approve => Approval::ALL
                 .map(|mode| Candidate::new(mode.name()).noted(permissions::meaning(mode)))
                 .to_vec(),
-            Kind::Session | Kind::Model | Kind::File | Kind::Team => Vec::new(),
+            Kind::Session | Kind::Agent | Kind::Model | Kind::File | Kind::Team => Vec::new(),
         }
     }
 
@@ -373,6 +388,7 @@ fn asked(place: &Place) -> Option<Asked> {
     match place.kind {
         Kind::At | Kind::File => Some(Asked::Files(written)),
         Kind::Session => Some(Asked::Sessions(written)),
+        Kind::Agent => Some(Asked::Agents(written)),
         Kind::Model => Some(Asked::Models(written)),
         Kind::Team => Some(Asked::Teams(written)),
         Kind::Command

@@ -20,6 +20,8 @@ pub enum Event {
     Paste(String),
     /// Mouse event.
     Mouse(MouseEvent),
+    /// The terminal has got or lost the focus.
+    Focus(bool),
     /// The terminal was resized.
     Resize(Size),
     /// Event of the live session.
@@ -55,6 +57,10 @@ pub enum Effect {
     Copy(String),
     /// Rings the terminal bell.
     Ring,
+    /// Shows a desktop notification.
+    Desktop(String),
+    /// Runs the user's notification command with a message.
+    RunNotify(String),
     /// Opens text in the external editor.
     Edit(String),
     /// Redraws the whole screen.
@@ -74,8 +80,6 @@ pub enum Next {
         at: Option<Seq>,
         /// Initial text of the input.
         draft: Option<String>,
-        /// Model to use instead of the session's model.
-        model: Option<String>,
         /// Team to use instead of the team recorded in the session.
         team: Option<TeamOverride>,
         /// What to do if another program has the session open.
@@ -106,7 +110,6 @@ impl Next {
             id,
             at: None,
             draft: None,
-            model: None,
             team: None,
             if_open: IfOpen::Ask,
         }
@@ -118,7 +121,6 @@ impl Next {
             id,
             at: None,
             draft: None,
-            model: None,
             team: None,
             if_open,
         }
@@ -130,7 +132,6 @@ impl Next {
             id,
             at: None,
             draft: None,
-            model: None,
             team: file.map(TeamOverride::new),
             if_open: IfOpen::Ask,
         }
@@ -152,8 +153,7 @@ impl Next {
                 map: team.map.clone(),
                 ..TeamSpec::default()
             }),
-            Next::Resume { model: None, .. } => ParticipantSpec::Recorded,
-            Next::Resume { model, .. } => chat(&None, model),
+            Next::Resume { .. } => ParticipantSpec::Recorded,
             Next::New { agent, model } => chat(agent, model),
             Next::Team { config, .. } => ParticipantSpec::Team(TeamSpec {
                 config: Some(config.clone()),
@@ -172,7 +172,7 @@ pub enum IfOpen {
     Ask,
     /// Show it, without writing to it.
     Read,
-    /// Continue in a fork.
+    /// Continue in a fork, and send the draft there at once: an empty fork is of no use.
     Fork,
     /// Continue it; the other program continues in a fork.
     TakeOver,

@@ -1,11 +1,14 @@
 //! Converts log entries to transcript items.
 
+use serde_json::json;
 use tertulia_agents::FailureKind;
-use tertulia_core::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
+use tertulia_core::entry::{
+    Body, Entry, Kind, Message, Role, ShellCommand, SpeakerKind, ToolCall, ToolOutcome, human,
+};
 use tertulia_core::team::markers;
 use tertulia_engine::text::entries as show;
 
-use super::item::{Item, Said, Tone, Used, What};
+use super::item::{COMMAND, Item, Said, Tone, Used, What};
 
 /// Converts entries to items, in order. Tool results are merged into their calls.
 pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
@@ -20,8 +23,16 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
             Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
                 items.push(notice(entry, Tone::Error));
             }
-            Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) => {
+            Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) | Body::Switched(_) => {
                 items.push(notice(entry, Tone::Note));
+            }
+            Body::Shell(shell) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Used(command(shell, entry)),
+            }),
+            Body::ShellOutput(shell) => {
+                let id = shell.run.to_string();
+                put_output(&mut items, &id, &shell.text(), shell.outcome);
             }
             Body::Thought(thought) => items.push(Item {
                 seq: Some(entry.seq),
@@ -31,6 +42,23 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
         }
     }
     items
+}
+
+/// Converts a shell command of the user to a tool call, unfolded.
+fn command(shell: &ShellCommand, entry: &Entry) -> Used {
+    Used {
+        call: ToolCall {
+            id: shell.run.to_string(),
+            name: COMMAND.to_owned(),
+            arguments: json!({ "command": shell.command }),
+        },
+        speaker: human(),
+        at: Some(entry.at),
+        model: None,
+        output: None,
+        live: String::new(),
+        folded: false,
+    }
 }
 
 /// Converts one message to items.
@@ -44,13 +72,18 @@ pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<I
 pub fn things(entry: &Entry) -> usize {
     match &entry.body {
         Body::Message(message) if is_result(message) => 0,
-        Body::Message(message) => message.tool_calls.len() + usize::from(has_words(message)),
+        Body::Message(message) => {
+            let parts = message.tool_calls.len() + message.attachments.len();
+            parts + usize::from(has_words(message))
+        }
         Body::Failed(_)
         | Body::Lost(_)
         | Body::Repaired(_)
         | Body::Compacted(_)
         | Body::Tasked(_)
         | Body::Thought(_)
+        | Body::Shell(_)
+        | Body::Switched(_)
         | Body::Forked(_) => 1,
         _ => 0,
     }
@@ -105,11 +138,22 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
             what: What::Said(spoken(message, kind, entry)),
         });
     }
+    items.extend(message.attachments.iter().map(|file| Item {
+        seq,
+        what: What::Notice {
+            tone: Tone::Note,
+            text: show::attached_line(file),
+        },
+    }));
     items.extend(message.tool_calls.iter().map(|call| Item {
         seq,
         what: What::Used(Used {
             call: call.clone(),
+            speaker: message.speaker.clone(),
+            at: entry.map(|entry| entry.at),
+            model: message.model.clone(),
             output: None,
+            live: String::new(),
             folded: true,
         }),
     }));
@@ -120,17 +164,22 @@ fn put_result(items: &mut [Item], message: &Message) -> bool {
     let Some(id) = &message.tool_call_id else {
         return false;
     };
+    let outcome = message.tool_outcome().unwrap_or(ToolOutcome::Ok);
+    put_output(items, id, &message.content, outcome)
+}
+
+/// Adds the output of a tool call; returns false if the call is not loaded.
+fn put_output(items: &mut [Item], id: &str, output: &str, outcome: ToolOutcome) -> bool {
     let call = items
         .iter_mut()
         .rev()
         .find_map(|item| match &mut item.what {
-            What::Used(used) if used.call.id == *id && used.output.is_none() => Some(used),
+            What::Used(used) if used.call.id == id && used.output.is_none() => Some(used),
             _ => None,
         });
     match call {
         Some(used) => {
-            let outcome = message.tool_outcome().unwrap_or(ToolOutcome::Ok);
-            used.output = Some((message.content.clone(), outcome));
+            used.output = Some((output.to_owned(), outcome));
             true
         }
         None => false,

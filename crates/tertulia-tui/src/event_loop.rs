@@ -13,16 +13,18 @@ use tokio::sync::mpsc;
 use super::dialog::failure::Failure;
 use super::driver::Driver;
 use super::editor;
-use super::effect::{Effect, Event, Next, Now};
+use super::effect::{Effect, Event, IfOpen, Next, Now};
 use super::error::{TuiError, TuiResult};
 use super::host::Options;
 use super::item::{Item, Tone, What};
+use super::keymap;
+use super::notify;
 use super::source::{self, Preparation, Source};
 use super::state::{Layer, State};
 use super::store_service::{Answer, StoreService};
 use super::terminal::Screen;
 use super::update::{arrange, open, sessions, update};
-use super::view::screen;
+use super::view::{self, screen};
 
 /// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
@@ -60,6 +62,8 @@ struct EventLoop<S> {
     signals: S,
     events: Option<EventStream>,
     options: Options,
+    /// Warnings about the user's keys, for the first session.
+    warnings: Vec<String>,
 }
 
 impl<S: AsyncFnMut() -> u8> EventLoop<S> {
@@ -72,6 +76,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             screen,
             signals,
             events: Some(EventStream::new()),
+            warnings: keymap::change(&options.keys),
             options,
         })
     }
@@ -106,7 +111,12 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
     }
 
     /// Creates the state of a session that is about to be opened.
-    fn state(&self, source: &mut Source, store_service: &StoreService, arrival: Arrival) -> State {
+    fn state(
+        &mut self,
+        source: &mut Source,
+        store_service: &StoreService,
+        arrival: Arrival,
+    ) -> State {
         let size = self.screen.size().unwrap_or(Size::new(80, 24));
         let history = store_service.history();
         let info = source.info();
@@ -117,19 +127,28 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
         state.transcript.clock(zone, today);
         match source.take_prompt() {
             Some(prompt) if state.info.follows.is_some() => state.input.set_text(&prompt),
-            prompt => state.ahead.extend(prompt),
+            Some(prompt) => state.ahead.put(prompt),
+            None => {}
         }
         for (tone, text) in source.take_notices() {
+            let what = What::Notice { tone, text };
+            state.transcript.push(Item { seq: None, what });
+        }
+        for text in self.warnings.drain(..) {
+            let tone = Tone::Warning;
             let what = What::Notice { tone, text };
             state.transcript.push(Item { seq: None, what });
         }
         if let Some(seq) = arrival.at {
             state.transcript.jump(seq);
         }
-        if let Some(draft) = arrival.draft {
-            state.input.set_text(&draft);
+        match arrival.draft {
+            Some(draft) if arrival.sends => state.ahead.put(draft),
+            Some(draft) => state.input.set_text(&draft),
+            None => {}
         }
         if picks {
+            state.picks = true;
             sessions(&mut state);
         }
         if let Some(error) = arrival.failure {
@@ -140,7 +159,11 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
         }
         state.was_open = !arrival.first;
         state.before = arrival.from;
+        state.version.clone_from(&self.options.version);
         state.links = self.options.links;
+        state.has_flags = self.options.has_flags;
+        state.input.set_vim(self.options.vim);
+        state.notify = self.options.notify.clone();
         state.invocation = self.options.invocation.clone();
         state
     }
@@ -208,9 +231,12 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
         }
         let effects = arrange(state, now);
         self.perform_plain(effects, engine, store);
-        let drawn = self
+        let mut drawn = self
             .screen
             .draw(|buffer| screen::draw(state, now.at, buffer));
+        if drawn.is_ok() && self.options.notify.title {
+            drawn = self.screen.entitle(&view::title::of(state));
+        }
         if drawn.is_err() {
             let effects = update(state, Event::Unplugged, now);
             self.perform_plain(effects, engine, store);
@@ -227,6 +253,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
                 Effect::Verdict(ticket, verdict) => engine.answer(ticket, verdict),
                 Effect::Permit(change) => engine.permit(change),
                 Effect::Ask(request) => store.ask(*request),
+                Effect::RunNotify(message) => notify::run(&self.options.notify.command, message),
                 _ => {}
             }
         }
@@ -243,6 +270,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             let trouble = match effect {
                 Effect::Copy(text) => self.screen.copy(&text),
                 Effect::Ring => self.screen.ring(),
+                Effect::Desktop(text) => self.screen.announce(&text),
                 Effect::Redraw => {
                     self.screen.redraw();
                     Ok(())
@@ -349,6 +377,8 @@ struct Arrival {
     first: bool,
     at: Option<tertulia_core::id::Seq>,
     draft: Option<String>,
+    /// Whether the draft is sent at once.
+    sends: bool,
     failure: Option<TuiError>,
     from: Option<Next>,
 }
@@ -359,6 +389,7 @@ impl Default for Arrival {
             first: true,
             at: None,
             draft: None,
+            sends: false,
             failure: None,
             from: None,
         }
@@ -371,10 +402,15 @@ impl Arrival {
             Next::Resume { at, draft, .. } => (*at, draft.clone()),
             _ => (None, None),
         };
+        let if_open = match next {
+            Next::Resume { if_open, .. } => *if_open,
+            _ => IfOpen::Ask,
+        };
         Arrival {
             first: false,
             at,
             draft,
+            sends: if_open == IfOpen::Fork,
             failure: None,
             from: Some(from),
         }
@@ -449,6 +485,7 @@ fn translate(input: Input) -> Option<Event> {
         Input::Mouse(mouse) if mouse.kind == MouseEventKind::Moved => return None,
         Input::Mouse(mouse) => Event::Mouse(mouse),
         Input::Resize(columns, rows) => Event::Resize(Size::new(columns, rows)),
-        Input::FocusGained | Input::FocusLost => return None,
+        Input::FocusGained => Event::Focus(true),
+        Input::FocusLost => Event::Focus(false),
     })
 }

@@ -48,7 +48,11 @@ impl Follower {
     pub fn command(&self, command: &LiveCommand) {
         match command {
             LiveCommand::Leave | LiveCommand::End => self.leave.cancel(),
-            LiveCommand::Say(_) | LiveCommand::As(_) | LiveCommand::Compact => {
+            LiveCommand::Say(_)
+            | LiveCommand::Run(_)
+            | LiveCommand::As(_)
+            | LiveCommand::Switch(_)
+            | LiveCommand::Compact => {
                 let text = "this session is only read here".to_owned();
                 let notice = SessionEvent::notice(Tone::Warning, text);
                 self.events.push(LiveEvent::Session(notice));

@@ -276,9 +276,7 @@ impl Coloured {
 mod tests {
     use super::*;
 
-    const DARK: Theme = Theme {
-        palette: Palette::Dark,
-    };
+    const DARK: Theme = Theme::new(Palette::Dark);
 
     fn fresh(language: &str, code: &str) -> Vec<Runs> {
         Highlights::default().code(language, code, DARK).to_vec()

@@ -7,14 +7,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::price::PriceTable;
 use tertulia_core::query::{Filter, ProjectIds, Row};
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::Tone;
-use tertulia_engine::setup::Setup;
+use tertulia_engine::setup::{ChatAgent, Setup};
+use tertulia_engine::spec::AgentSpec;
 use tertulia_engine::text::hint::Invocation;
 use tertulia_store::Sessions;
 
 use crate::effect::Next;
 use crate::error::TuiResult;
+use crate::keymap::KeySetting;
+use crate::notify::Notify;
 use crate::source::Source;
 use crate::theme::Theme;
 
@@ -39,6 +44,9 @@ pub trait Host: Send + Sync {
     /// Moves a session to the trash.
     async fn trash(&self, id: SessionId) -> TuiResult<Row>;
 
+    /// Takes the last rename, tag, trash or restore back; an error if there is none.
+    async fn undo(&self) -> TuiResult<Vec<Undone>>;
+
     /// Forks a session after an entry, or at its end.
     async fn fork(&self, id: SessionId, at: Option<Seq>) -> TuiResult<Forked>;
 
@@ -50,8 +58,14 @@ pub trait Host: Send + Sync {
         file: Option<&str>,
     ) -> TuiResult<Exported>;
 
-    /// Lists the agents, as lines of a table.
-    async fn agents(&self) -> TuiResult<Vec<String>>;
+    /// Prepares an agent for a chat that is open.
+    async fn chat_agent(&self, spec: &AgentSpec) -> TuiResult<ChatAgent>;
+
+    /// Lists the agents, or only the one of this name, and whether they are ready.
+    async fn agents(&self, only: Option<&str>) -> TuiResult<Vec<AgentRow>>;
+
+    /// Returns the names of the agents.
+    async fn agent_names(&self) -> TuiResult<Vec<String>>;
 
     /// Returns the models of an agent.
     async fn models(&self, agent: &str) -> TuiResult<Models>;
@@ -85,6 +99,8 @@ pub struct Workspace {
     pub home: Option<PathBuf>,
     /// Time zone of the user.
     pub zone: TimeZone,
+    /// Prices of models.
+    pub prices: PriceTable,
 }
 
 impl Workspace {
@@ -93,6 +109,16 @@ impl Workspace {
         Filter {
             project: Some(self.project.clone()),
             ..Filter::default()
+        }
+    }
+
+    /// Returns the working directory as users write it, with `~` for the home folder.
+    pub fn folder(&self) -> String {
+        let below = self.home.as_ref().map(|home| self.cwd.strip_prefix(home));
+        match below {
+            Some(Ok(rest)) if rest.as_os_str().is_empty() => "~".to_owned(),
+            Some(Ok(rest)) => format!("~/{}", rest.display()),
+            _ => self.cwd.display().to_string(),
         }
     }
 
@@ -119,8 +145,8 @@ pub struct Prepared {
     pub prompt: Option<String>,
     /// Earlier session that the user may resume instead.
     pub earlier: Option<Box<Row>>,
-    /// Hint at an earlier session, for a new one.
-    pub mention: Option<String>,
+    /// The last session of the project, for a new one: it can be resumed instead.
+    pub last: Option<Box<SessionMeta>>,
     /// Messages of the preparation.
     pub notices: Vec<(Tone, String)>,
 }
@@ -148,6 +174,16 @@ pub struct Options {
     pub theme: Theme,
     /// Whether the terminal supports hyperlinks.
     pub links: bool,
+    /// Whether the terminal draws flags.
+    pub has_flags: bool,
+    /// How the user is told that a session needs them.
+    pub notify: Notify,
+    /// The user's own keys.
+    pub keys: Vec<KeySetting>,
+    /// Whether the input has the modes of vim.
+    pub vim: bool,
+    /// Version of the program.
+    pub version: String,
     /// Command that starts the user's editor, with arguments.
     pub editor: String,
     /// How the program was started, for commands in hints.
@@ -161,6 +197,30 @@ pub struct Forked {
     pub row: Row,
     /// Whether an interrupted answer was saved first.
     pub recovered: bool,
+}
+
+/// A session that [`Host::undo`] changed.
+#[derive(Clone, Debug)]
+pub struct Undone {
+    /// The session as it is now.
+    pub row: Row,
+    /// What was taken back, for the user.
+    pub words: String,
+}
+
+/// An agent that could answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRow {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub kind: String,
+    /// Model, if known.
+    pub model: Option<String>,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// Why it is not ready, or what else there is to know.
+    pub remark: String,
 }
 
 /// Models of an agent.

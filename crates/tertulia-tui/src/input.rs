@@ -6,18 +6,23 @@ pub mod layout;
 mod recall;
 pub mod text;
 mod undo;
+mod vim;
 
 use std::cell::OnceCell;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use ratatui::layout::Rect;
+
 use super::completion::{Asked, Candidate, Completion};
+use super::geometry;
 use super::history::{History, Search};
 use super::keymap::{self, Action, Where};
 use crate::text::{cut, width};
 use layout::Layout;
 use text::Piece;
 use undo::Undo;
+use vim::Vim;
 
 /// Outcome of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,10 @@ pub enum Did {
     Complete(Asked),
     /// The text to send; the input is empty now.
     Submit(String),
+    /// The shell command to run; the input is empty now.
+    Run(String),
+    /// Enter was pressed while there is no text.
+    SubmitNothing,
     /// The user wants to leave.
     Leave,
     /// The key has no meaning here.
@@ -48,9 +57,14 @@ pub struct Input {
     browsing: Option<usize>,
     /// Text written before browsing the history.
     draft: Piece,
+    /// Whether that was a command.
+    draft_command: bool,
     search: Option<Searching>,
     completion: Completion,
+    vim: Vim,
     label: String,
+    /// Whether the text is a shell command: its first character was typed as `!`.
+    command: bool,
     placeholder: String,
     columns: u16,
     screen_rows: u16,
@@ -91,9 +105,12 @@ impl Input {
             history,
             browsing: None,
             draft: Piece::default(),
+            draft_command: false,
             search: None,
             completion: Completion::default(),
+            vim: Vim::default(),
             label: "You>".to_owned(),
+            command: false,
             placeholder: String::new(),
             columns: 80,
             screen_rows: 24,
@@ -151,16 +168,57 @@ impl Input {
         self.piece.is_empty()
     }
 
-    /// Full text, including folded passages, byte for byte.
+    /// Returns true if keys edit the text: neither a completion nor a search in the history is open.
+    pub fn is_plain(&self) -> bool {
+        self.search.is_none() && !self.completion.is_open()
+    }
+
+    /// Returns true if the cursor is in the first row.
+    pub fn is_on_first_row(&self) -> bool {
+        self.seen().row == 0
+    }
+
+    /// Returns true if the cursor is in the last row.
+    pub fn is_on_last_row(&self) -> bool {
+        let seen = self.seen();
+        seen.row + 1 >= seen.layout.rows().len()
+    }
+
+    /// Full text, including folded passages, byte for byte. A command begins with `!`.
     pub fn text(&self) -> String {
-        self.piece.whole()
+        match self.command {
+            true => format!("!{}", self.piece.whole()),
+            false => self.piece.whole(),
+        }
     }
 
     /// Replaces the text; can be undone.
     pub fn set_text(&mut self, text: &str) {
         self.search = None;
         self.completion.close();
-        self.put(&fold::written(text));
+        self.put_written(text, fold::written);
+    }
+
+    /// Replaces the text by one that was written before. A line that begins with `!` is a command;
+    /// longer text may have been pasted.
+    fn put_written(&mut self, text: &str, folded: fn(&str) -> Piece) {
+        let command = text.strip_prefix('!').filter(|text| !text.contains('\n'));
+        self.put(&folded(command.unwrap_or(text)));
+        self.set_command(command.is_some());
+    }
+
+    fn set_command(&mut self, command: bool) {
+        if self.command != command {
+            self.command = command;
+            self.look_again();
+        }
+    }
+
+    /// Replaces the text by a prompt that was sent or queued before; can be undone.
+    pub fn recall(&mut self, text: &str) {
+        self.search = None;
+        self.completion.close();
+        self.put_written(text, fold::recalled);
     }
 
     /// Clears the text; can be undone.
@@ -168,9 +226,26 @@ impl Input {
         self.set_text("");
     }
 
+    /// Returns true while the history is searched.
+    pub fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
     /// Completion of the word at the cursor.
     pub fn completion(&self) -> &Completion {
         &self.completion
+    }
+
+    /// Areas of the completion popup and of its rows above the input; empty if it is closed.
+    pub fn popup_areas(&self, above: Rect) -> (Rect, Rect) {
+        let (_, count) = self.completion.position();
+        geometry::popup_areas(above, self.screen_rows, count)
+    }
+
+    /// Takes the candidate in a row of the popup that was clicked on.
+    pub fn click(&mut self, row: usize, rows: usize) -> Did {
+        self.completion.choose_row(row, rows);
+        self.accept()
     }
 
     /// Adds the answer to a [`Did::Complete`] lookup. Drops the answer to an outdated one.
@@ -210,6 +285,12 @@ impl Input {
         {
             return self.popup(action, key);
         }
+        if let Some(did) = self.vim_key(key) {
+            return did;
+        }
+        if let Some(did) = self.command_key(key) {
+            return did;
+        }
         match (keymap::only(Where::Input, key), written(key)) {
             (Some(action), _) => self.act(action, key),
             (None, Some(letter)) => {
@@ -219,6 +300,21 @@ impl Input {
             }
             (None, None) => Did::Pass(key),
         }
+    }
+
+    /// A `!` typed into the empty input begins a command; deleting it or Esc ends that.
+    fn command_key(&mut self, key: KeyEvent) -> Option<Did> {
+        if !self.is_empty() {
+            return None;
+        }
+        let ends =
+            key.code == KeyCode::Esc || keymap::only(Where::Input, key) == Some(Action::DeleteBack);
+        match self.command {
+            true if ends => self.set_command(false),
+            false if written(key) == Some('!') => self.set_command(true),
+            _ => return None,
+        }
+        Some(Did::Changed)
     }
 
     fn act(&mut self, action: Action, key: KeyEvent) -> Did {
@@ -253,18 +349,32 @@ impl Input {
             self.replace(before - 1..before, &Piece::plain("\n"), false);
             return Did::Changed;
         }
-        let words = self.piece.whole();
+        let words = self.text();
+        let command = self.command.then(|| self.piece.whole());
+        if words.is_empty() {
+            return Did::SubmitNothing;
+        }
         if words.trim().is_empty() {
             return Did::Nothing;
         }
-        self.history.push(&words);
+        if command
+            .as_ref()
+            .is_none_or(|words| !words.trim().is_empty())
+        {
+            self.history.push(&words);
+        }
         self.completion.close();
         self.piece = Piece::default();
         self.cursor = 0;
         self.undo.clear();
         self.draft = Piece::default();
+        self.command = false;
+        self.vim_anew();
         self.touched();
-        Did::Submit(words)
+        match command {
+            Some(command) => Did::Run(command),
+            None => Did::Submit(words),
+        }
     }
 
     fn popup(&mut self, action: Action, key: KeyEvent) -> Did {
@@ -293,6 +403,9 @@ impl Input {
 
     /// Updates the completion for the word at the cursor.
     fn offer(&mut self) -> Did {
+        if self.command {
+            return Did::Changed;
+        }
         match self.completion.update(self.piece.text(), self.cursor) {
             Some(asked) => Did::Complete(asked),
             None => Did::Changed,
@@ -321,11 +434,16 @@ impl Input {
     /// Label before the text, cut to the available width.
     pub fn shown_label(&self) -> String {
         let label = match &self.search {
+            None if self.command => "!".to_owned(),
+            None if self.is_normal() => format!("[N] {}", self.label),
             None => self.label.clone(),
             Some(searching) if searching.search.failed() => {
                 format!("nothing has '{}'>", searching.search.words())
             }
-            Some(searching) => format!("search '{}'>", searching.search.words()),
+            Some(searching) => match searching.search.words() {
+                "" => "history>".to_owned(),
+                words => format!("history '{words}'>"),
+            },
         };
         cut(&label, usize::from(self.columns / 2).saturating_sub(1))
     }
@@ -341,7 +459,11 @@ impl Input {
 
     /// Placeholder; `None` if there is text or a search is open.
     pub fn placeholder(&self) -> Option<&str> {
-        (self.is_empty() && self.search.is_none()).then_some(self.placeholder.as_str())
+        let placeholder = match self.command {
+            true => "a shell command: the agent sees its output with your next prompt",
+            false => self.placeholder.as_str(),
+        };
+        (self.is_empty() && self.search.is_none()).then_some(placeholder)
     }
 
     /// Byte range of the search hit in the shown text.

@@ -15,6 +15,15 @@ pub struct Item {
 }
 
 impl Item {
+    /// Speaker of a message or of a tool call.
+    pub fn speaker(&self) -> Option<&Speaker> {
+        match &self.what {
+            What::Said(said) => Some(&said.speaker),
+            What::Used(used) => Some(&used.speaker),
+            What::Thought(_) | What::Notice { .. } | What::Restored { .. } => None,
+        }
+    }
+
     /// Creates an error notice that replaces content that could not be loaded.
     pub fn trouble(text: String) -> Item {
         let tone = Tone::Error;
@@ -23,6 +32,17 @@ impl Item {
             what: What::Notice { tone, text },
         }
     }
+}
+
+/// Who an item is by, as its heading shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct By<'i> {
+    /// Speaker.
+    pub speaker: &'i Speaker,
+    /// Time.
+    pub at: Option<Timestamp>,
+    /// Model.
+    pub model: Option<&'i str>,
 }
 
 /// Content of an item.
@@ -67,13 +87,46 @@ pub struct Said {
     pub streaming: bool,
 }
 
+/// Name of the tool call that shows a shell command of the user.
+pub const COMMAND: &str = "!";
+
 /// A tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Used {
     /// The call.
     pub call: ToolCall,
+    /// Agent that made it.
+    pub speaker: Speaker,
+    /// Time.
+    pub at: Option<Timestamp>,
+    /// Model that made it.
+    pub model: Option<String>,
     /// Output and outcome, once the call has ended.
     pub output: Option<(String, ToolOutcome)>,
+    /// Last lines of the output while the tool runs.
+    pub live: String,
     /// Whether only one line of it is shown.
     pub folded: bool,
+}
+
+impl Said {
+    /// Who said it.
+    pub fn by(&self) -> By<'_> {
+        By {
+            speaker: &self.speaker,
+            at: self.at,
+            model: self.model.as_deref(),
+        }
+    }
+}
+
+impl Used {
+    /// Who made the call.
+    pub fn by(&self) -> By<'_> {
+        By {
+            speaker: &self.speaker,
+            at: self.at,
+            model: self.model.as_deref(),
+        }
+    }
 }

@@ -37,6 +37,11 @@ pub fn typed(key: KeyEvent) -> Option<char> {
     }
 }
 
+/// Returns true for the space bar.
+pub fn is_space(key: KeyEvent) -> bool {
+    typed(key) == Some(' ')
+}
+
 /// Typed letter in lower case, as an answer.
 pub fn answer(key: KeyEvent) -> Option<char> {
     typed(key).map(|letter| letter.to_ascii_lowercase())

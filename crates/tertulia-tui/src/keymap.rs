@@ -1,12 +1,19 @@
 //! Key bindings as data, used for input handling and for the help.
 
+mod custom;
 mod table;
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+pub use custom::KeySetting;
 pub use table::Action;
+
+/// Bindings of this process with the changes of the user, once they are known.
+static CHANGED: OnceLock<Vec<Binding>> = OnceLock::new();
 
 /// Maximum time between two presses that count as a double press.
 const TWICE_WITHIN: Duration = Duration::from_millis(800);
@@ -28,8 +35,12 @@ pub enum Where {
     Transcript,
     /// Session list.
     Picker,
+    /// Results of a full-text search.
+    Hits,
     /// List of messages to rewind to.
     Rewind,
+    /// Read-only text, fork tree or statistics.
+    Sheet,
     /// Help.
     Help,
     /// Dialog.
@@ -40,14 +51,16 @@ pub enum Where {
 
 impl Where {
     /// All contexts, in the order of the help.
-    pub const ALL: [Where; 10] = [
+    pub const ALL: [Where; 12] = [
         Where::Input,
         Where::Popup,
         Where::Search,
         Where::Talk,
         Where::Transcript,
         Where::Picker,
+        Where::Hits,
         Where::Rewind,
+        Where::Sheet,
         Where::Help,
         Where::AgentRequest,
         Where::Anywhere,
@@ -62,7 +75,9 @@ impl Where {
             Where::Talk => "Session",
             Where::Transcript => "The full transcript",
             Where::Picker => "The list of sessions (type to search)",
+            Where::Hits => "Searching all sessions",
             Where::Rewind => "Going back",
+            Where::Sheet => "Texts, the fork tree, statistics",
             Where::Help => "This help",
             Where::AgentRequest => "Questions",
             Where::Anywhere => "Everywhere",
@@ -125,6 +140,11 @@ impl Key {
             KeyCode::PageUp => name.push_str("PgUp"),
             KeyCode::PageDown => name.push_str("PgDn"),
             KeyCode::Delete => name.push_str("Del"),
+            // Some terminals name the modifier, some do not.
+            KeyCode::BackTab if self.modifiers.contains(KeyModifiers::SHIFT) => {
+                name.push_str("Tab");
+            }
+            KeyCode::BackTab => name.push_str("Shift+Tab"),
             code => name.push_str(&code.to_string()),
         }
         if self.twice {
@@ -136,14 +156,28 @@ impl Key {
 }
 
 /// One row of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Binding {
     at: Where,
     action: Action,
     /// Keys shown in the help.
-    keys: &'static [Key],
+    keys: Cow<'static, [Key]>,
     /// Alternatives that terminals send or users know from elsewhere.
-    also: &'static [Key],
+    also: Cow<'static, [Key]>,
+}
+
+/// Changes the bindings for the rest of the process, once, and returns a warning for each change that
+/// cannot be made.
+pub fn change(settings: &[KeySetting]) -> Vec<String> {
+    let (bindings, warnings) = custom::changed(settings);
+    // The bindings stay what they are if they were changed before.
+    let _ = CHANGED.set(bindings);
+    warnings
+}
+
+/// The bindings in force.
+fn bindings() -> &'static [Binding] {
+    CHANGED.get().map_or(table::BINDINGS, Vec::as_slice)
 }
 
 /// One row of the help.
@@ -170,7 +204,7 @@ pub fn only(at: Where, key: KeyEvent) -> Option<Action> {
         return None;
     }
     let key = Key::of(key);
-    let mut here = table::BINDINGS.iter().filter(|binding| binding.at == at);
+    let mut here = bindings().iter().filter(|binding| binding.at == at);
     here.find(|binding| binding.keys.contains(&key) || binding.also.contains(&key))
         .map(|binding| binding.action)
 }
@@ -178,10 +212,11 @@ pub fn only(at: Where, key: KeyEvent) -> Option<Action> {
 /// Rows of the help: every binding of the table.
 pub fn help() -> Vec<HelpRow> {
     let rows = Where::ALL.iter().flat_map(|place| {
-        table::BINDINGS
+        bindings()
             .iter()
             .filter(move |binding| binding.at == *place)
     });
+    let rows = rows.filter(|binding| !binding.keys.is_empty());
     rows.map(|binding| {
         let keys: Vec<String> = binding.keys.iter().map(Key::name).collect();
         HelpRow {

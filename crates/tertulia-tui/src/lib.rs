@@ -22,17 +22,20 @@
 //! | [`source`], [`attach`] | a session in this process or on a server |
 //! | [`effect`] | events and effects of `update`, and the session to open next |
 //! | [`store_service`] | reads the store without blocking the event loop |
-//! | [`theme`], [`links`] | what the terminal can show |
+//! | [`theme`], [`keymap`], [`links`], [`notify`] | colours, keys; what the terminal can show; when it calls the user |
 //! | [`slash`], [`completion`], [`history`] | commands, completion and history of the prompt |
 //! | [`transcript`], [`item`], [`entries`] | messages of a session, made of its entries |
 //! | [`picker`], [`search`], [`tree`], [`stats`], [`rewind`] | overlays |
 
 mod activity;
 pub mod attach;
+mod bill;
 mod choice;
+mod chooser;
 
 pub mod completion;
 mod dialog;
+mod diff;
 mod driver;
 mod editor;
 pub mod effect;
@@ -49,11 +52,12 @@ pub mod host;
 mod input;
 pub mod item;
 mod key_event;
-mod keymap;
+pub mod keymap;
 pub mod links;
 mod live;
 mod local;
 mod markdown;
+pub mod notify;
 mod one_line;
 mod overlay;
 pub mod picker;
@@ -78,6 +82,7 @@ mod toast;
 mod todos;
 pub mod transcript;
 pub mod tree;
+mod type_ahead;
 mod update;
 mod view;
 

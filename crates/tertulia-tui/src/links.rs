@@ -130,6 +130,11 @@ pub fn find(buffer: &Buffer, area: Rect, joints: &[Joint]) -> Vec<Link> {
     links
 }
 
+/// Finds the addresses in a text that is complete.
+pub fn addresses(text: &str) -> Vec<Range<usize>> {
+    address::find(text, Tail::Known)
+}
+
 /// Turns found addresses into links where they are still visible.
 pub fn lay(links: &[Link], buffer: &mut Buffer) {
     for link in links {

@@ -1,7 +1,9 @@
 //! Events of the live session behind the TUI, and commands for it.
 
+use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::ToolRequest;
 use tertulia_engine::event::{SessionEnd, SessionEvent};
+use tertulia_engine::spec::AgentSpec;
 
 use super::event_queue::Merge;
 use crate::error::TuiError;
@@ -12,10 +14,15 @@ pub type Ticket = u64;
 /// Command for the live session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveCommand {
-    /// Send a message; an empty one continues a pair's unfinished work.
+    /// Send a message; an empty one continues a pair's unfinished work, or asks the agent of a chat
+    /// again.
     Say(String),
+    /// Run a shell command of the user.
+    Run(String),
     /// Speak as this person from now on, or as whom the team waits for.
     As(Option<String>),
+    /// Let another agent, or another model, answer from now on.
+    Switch(AgentSpec),
     /// Compact the older part of the context.
     Compact,
     /// Leave: a session in this program ends, one on a server goes on.
@@ -47,11 +54,27 @@ pub enum LiveEvent {
 
 impl Merge for LiveEvent {
     fn merge(&mut self, later: LiveEvent) -> Option<LiveEvent> {
-        use SessionEvent::{Text, Thought};
+        use SessionEvent::{Heard, Printed, Text, Thought};
         match (self, later) {
             (LiveEvent::Session(Text { text }), LiveEvent::Session(Text { text: more }))
+            | (LiveEvent::Session(Printed { text }), LiveEvent::Session(Printed { text: more }))
             | (LiveEvent::Session(Thought { text }), LiveEvent::Session(Thought { text: more })) => {
                 text.push_str(&more);
+                None
+            }
+            (
+                LiveEvent::Session(Heard {
+                    event: AgentEvent::ToolOutput { id, tail },
+                }),
+                LiveEvent::Session(Heard {
+                    event:
+                        AgentEvent::ToolOutput {
+                            id: same,
+                            tail: newer,
+                        },
+                }),
+            ) if *id == same => {
+                *tail = newer;
                 None
             }
             (_, later) => Some(later),

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
 use tertulia_core::id::SessionId;
-use tertulia_engine::error::ErrorBody;
+use tertulia_engine::error::{ErrorBody, ErrorKind};
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
-use tertulia_engine::setup::Setup;
+use tertulia_engine::prompt::Prompt;
+use tertulia_engine::setup::{ChatAgent, Setup};
+use tertulia_engine::spec::AgentSpec;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
 use tertulia_store::Sessions;
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::event_queue::EventQueue;
 use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::TuiError;
+use crate::host::Host;
 
 /// Pause between looks whether another program has taken the session over.
 const WATCH: Duration = Duration::from_secs(2);
@@ -44,7 +47,7 @@ pub struct LocalSession {
 
 impl LocalSession {
     /// Opens a session in a task of its own.
-    pub fn start(setup: Setup, events: EventQueue<LiveEvent>) -> LocalSession {
+    pub fn start(setup: Setup, host: Arc<dyn Host>, events: EventQueue<LiveEvent>) -> LocalSession {
         let (commands, mut taken) = mpsc::unbounded_channel();
         let permissions = setup.options.rules.clone();
         let (controls, question) = (Controls::default(), Question::default());
@@ -55,6 +58,7 @@ impl LocalSession {
             question: question.clone(),
             ticket: 0,
             session: Arc::new(Mutex::new(setup.target.id())),
+            host: Some(host),
         };
         let (sessions, id) = (setup.sessions.clone(), screen.session.clone());
         let watch = watch(sessions, id, events.clone());
@@ -146,6 +150,20 @@ struct ScreenObserver {
     ticket: Ticket,
     /// The session, which changes when it goes on in a fork.
     session: Arc<Mutex<SessionId>>,
+    /// Prepares another agent.
+    host: Option<Arc<dyn Host>>,
+}
+
+/// Prepares an agent on a thread that may block.
+async fn prepared(host: Option<Arc<dyn Host>>, spec: AgentSpec) -> Result<ChatAgent, ErrorBody> {
+    let failed = |why: &str| ErrorBody::new(ErrorKind::Failed, why);
+    let host = host.ok_or_else(|| failed("agents are not known here"))?;
+    let runtime = tokio::runtime::Handle::current();
+    let work = tokio::task::spawn_blocking(move || runtime.block_on(host.chat_agent(&spec)));
+    match work.await {
+        Ok(agent) => agent.map_err(|error| ErrorBody::new(error.kind, error.sentence())),
+        Err(_) => Err(failed("internal error: the agent could not be prepared")),
+    }
 }
 
 /// Reports once that another program has taken the session over.
@@ -211,9 +229,13 @@ impl Observer for ScreenObserver {
 
     fn take(&mut self, (command, cancel): Given) -> Step {
         let command = match command {
-            LiveCommand::Say(text) => SessionCommand::Say(text),
+            LiveCommand::Say(text) => SessionCommand::Say(Prompt::typed(text)),
+            LiveCommand::Run(command) => SessionCommand::Run(command),
             LiveCommand::As(name) => SessionCommand::As(name),
             LiveCommand::Compact => SessionCommand::Compact,
+            LiveCommand::Switch(spec) => {
+                return Step::Switch(Box::pin(prepared(self.host.clone(), spec)));
+            }
             LiveCommand::Leave | LiveCommand::End => return Step::Close,
         };
         Step::Execute(command, cancel)
@@ -260,6 +282,7 @@ mod tests {
             session: Arc::new(Mutex::new(
                 "01a10000-0000-7000-8000-000000000001".parse().unwrap(),
             )),
+            host: None,
         };
         let session = LocalSession {
             commands,

@@ -23,6 +23,11 @@ pub trait Overlay: fmt::Debug {
     /// Handles a key.
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction;
 
+    /// Handles a click at a place of the screen.
+    fn click(&mut self, _at: Position, _now: Timestamp) -> Reaction {
+        Reaction::Nothing
+    }
+
     /// Takes pasted text; returns false if it has no place for text.
     fn paste(&mut self, _text: &str, _now: Timestamp) -> bool {
         false
@@ -83,6 +88,8 @@ pub enum Reaction {
     },
     /// Moves a session to the trash.
     Trash(SessionId),
+    /// Takes the last rename, tag or trash back.
+    Undo,
     /// Closes the overlay and resumes a fork that ends before this message, with its text in the
     /// input.
     Rewind(Seq),
@@ -90,7 +97,13 @@ pub enum Reaction {
     Copy(String),
     /// Answers a permission request.
     Answer(Verdict),
-    /// Continues unfinished work.
+    /// Closes the overlay and lets this agent answer.
+    UseAgent(String),
+    /// Closes the overlay and uses this model.
+    UseModel(String),
+    /// Closes the overlay and asks whether to use a model that the agent does not list.
+    AskModel(String),
+    /// Answers a dialog with yes.
     Continue,
     /// Resumes the earlier session that was offered.
     ResumeEarlier(SessionId),

@@ -22,8 +22,10 @@ use self::content_hits::{ContentHit, ContentHits};
 use self::session_item::SessionItem;
 use self::session_list::SessionList;
 use super::choice::Choice;
+use super::geometry::{ROW_LINES, WIDE, list_areas, whole};
 use super::item::Item;
 use super::key_event;
+use super::keymap::{self, Action, Where};
 use super::one_line::{OneLine, Typed};
 use super::overlay::{Overlay, Reaction};
 use super::store_service::{Answer, Listed, Request};
@@ -57,7 +59,11 @@ pub struct Picker {
     /// Session chosen before the list is read again.
     kept: Option<SessionId>,
     mode: Mode,
-    preview: Option<Preview>,
+    preview: Preview,
+    /// Whether the user wants the preview; by default it is shown where it fits beside the list.
+    previews: Option<bool>,
+    /// Whether to choose the last session once all of them are read.
+    to_end: bool,
     note: Option<String>,
     size: Size,
 }
@@ -173,6 +179,24 @@ impl Overlay for Picker {
         }
     }
 
+    /// A click chooses a session, a click on the chosen one resumes it.
+    fn click(&mut self, at: Position, _now: Timestamp) -> Reaction {
+        let list = list_areas(whole(self.size), self.panes()).list;
+        if self.mode != Mode::Browse || !list.contains(at) {
+            return Reaction::Nothing;
+        }
+        let (count, seen) = (self.len(), self.seen_rows());
+        let row = usize::from(at.y - list.y) / ROW_LINES + self.choice.top(count, seen);
+        if row == self.choice.chosen() {
+            return self.resume();
+        }
+        if row < count {
+            self.choice.choose(row, count, seen);
+            self.moved = true;
+        }
+        (row < count).into()
+    }
+
     fn paste(&mut self, text: &str, now: Timestamp) -> bool {
         match &mut self.mode {
             Mode::Browse => {
@@ -244,7 +268,9 @@ impl Picker {
             moved: false,
             kept: None,
             mode: Mode::Browse,
-            preview: None,
+            preview: Preview::default(),
+            previews: None,
+            to_end: false,
             note: None,
             size: Size::new(80, 24),
         }
@@ -270,24 +296,25 @@ impl Picker {
             }
             _ => {}
         }
-        match key.code {
-            KeyCode::Enter => return self.resume(),
-            KeyCode::Tab | KeyCode::BackTab => return self.change_scope(now),
-            // Space belongs to the query while it is typed; after choosing a row it opens the
-            // preview.
-            KeyCode::Char(' ') if self.query.is_empty() || self.moved => {
-                self.preview = match self.preview {
-                    None => Some(Preview::default()),
-                    Some(_) => None,
-                };
+        match keymap::only(Where::Picker, key) {
+            Some(Action::Undo) => return Reaction::Undo,
+            // Space belongs to the query while it is typed.
+            Some(Action::Preview) if !key_event::is_space(key) || self.space_previews() => {
+                self.previews = Some(!self.has_preview());
                 self.rechoose(self.choice.chosen());
                 return Reaction::Changed;
             }
             _ => {}
         }
+        match key.code {
+            KeyCode::Enter => return self.resume(),
+            KeyCode::Tab | KeyCode::BackTab => return self.change_scope(now),
+            _ => {}
+        }
         let (count, seen) = (self.len(), self.seen_rows());
         if self.choice.moves(key, count, seen) {
             self.moved = true;
+            self.to_end = key.code == KeyCode::End;
             return Reaction::Changed;
         }
         let typed = self.query.key(key);
@@ -299,7 +326,10 @@ impl Picker {
         if key.code != KeyCode::Esc {
             return Reaction::Close;
         }
-        if self.preview.take().is_some() {
+        // Beside the list it is not in the way.
+        if self.has_preview() && self.size.width < WIDE {
+            self.previews = Some(false);
+            self.rechoose(self.choice.chosen());
             return Reaction::Changed;
         }
         if self.query.is_empty() {
@@ -319,6 +349,7 @@ impl Picker {
                 self.search_ticket = None;
                 self.typed_at = (!self.query.text().trim().is_empty()).then_some(now);
                 self.moved = false;
+                self.to_end = false;
                 self.rechoose(0);
                 Reaction::Changed
             }
@@ -390,15 +421,21 @@ impl Picker {
             Scope::Here => Scope::All,
             Scope::All => Scope::Here,
         };
-        self.kept = self.chosen().filter(|_| self.moved).map(Chosen::id);
+        let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
+        self.read_again(chosen, now);
+        Reaction::Changed
+    }
+
+    /// Reads the list again, in which `chosen` is chosen.
+    pub fn read_again(&mut self, chosen: Option<SessionId>, now: Timestamp) {
+        let moved = self.moved || chosen.is_some();
+        self.kept = chosen;
         self.session_list.empty_out(self.scope == Scope::All);
         self.hidden = Hidden::default();
         self.unread = Unread::All;
         self.page_ticket = None;
-        let moved = self.moved;
         self.retyped(Typed::Changed, now);
         self.moved = moved;
-        Reaction::Changed
     }
 }
 

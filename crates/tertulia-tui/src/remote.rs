@@ -77,8 +77,21 @@ impl Remote {
     pub fn command(&self, command: LiveCommand) {
         let session_id = locked(&self.shared.session).to_string();
         match command {
-            LiveCommand::Say(text) => self.ask(Ask::Say { session_id, text }),
+            LiveCommand::Say(text) => self.ask(Ask::Say {
+                session_id,
+                text,
+                attach: true,
+            }),
+            // Not offered over the protocol; the screen says so before.
+            LiveCommand::Run(_) => self.events.push(LiveEvent::Refused),
             LiveCommand::As(name) => self.ask(Ask::As { session_id, name }),
+            LiveCommand::Switch(spec) => self.ask(Ask::SessionConfigure {
+                session_id: Some(session_id),
+                agent: spec.agent,
+                model: spec.model,
+                approve: None,
+                revoke: Vec::new(),
+            }),
             LiveCommand::Compact => self.ask(Ask::Compact { session_id }),
             LiveCommand::End => {
                 *locked(&self.shared.leaving) = true;
@@ -117,6 +130,7 @@ impl Remote {
         self.ask(Ask::Verdict {
             session_id,
             tool_id,
+            reason: verdict.reason().map(str::to_owned),
             verdict,
         });
     }
@@ -174,7 +188,12 @@ fn turn_id() -> Id {
 fn send(mut writer: RequestWriter, asks: &mpsc::Receiver<Ask>) {
     for ask in asks {
         // After an error to one of these, no answer follows.
-        let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(turn_id);
+        let is_awaited = match &ask {
+            Ask::Say { .. } | Ask::Compact { .. } => true,
+            Ask::SessionConfigure { agent, model, .. } => agent.is_some() || model.is_some(),
+            _ => false,
+        };
+        let id = is_awaited.then(turn_id);
         if writer.send(id, ask).is_err() {
             break;
         }

@@ -1,8 +1,10 @@
 //! What the TUI knows of a session before it is opened: the participants, and the session it
 //! resumes.
 
+use jiff::Timestamp;
 use tertulia_core::entry::{Kind, Speaker, SpeakerKind};
 use tertulia_core::id::SessionId;
+use tertulia_core::price::PriceTable;
 use tertulia_core::query::{ProjectIds, Row};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::setup::{Participants, Target};
@@ -31,10 +33,10 @@ pub struct SessionInfo {
     pub restored: Option<Box<SessionMeta>>,
     /// An earlier session that could be resumed.
     pub earlier: Option<Box<Row>>,
-    /// Whether the session was reopened only to switch the model.
-    pub is_switch: bool,
     /// Whether a server runs the session, which then continues without the TUI.
     pub is_remote: bool,
+    /// Since when an agent has been answering on the server, until that answer ends.
+    pub busy_since: Option<Timestamp>,
     /// Whether nothing is saved.
     pub ephemeral: bool,
     /// Whether the session is only read, because another program writes to it.
@@ -45,8 +47,12 @@ pub struct SessionInfo {
     pub project: Option<ProjectIds>,
     /// Path of the team file.
     pub team_file: Option<String>,
-    /// Hint at an earlier session, for a new one.
-    pub mention: Option<String>,
+    /// The last session of the project, for a new one: it can be resumed instead.
+    pub last: Option<Box<SessionMeta>>,
+    /// Working directory, as users write it.
+    pub folder: String,
+    /// Prices of models.
+    pub prices: PriceTable,
 }
 
 /// A session that is only read.
@@ -56,6 +62,9 @@ pub struct Follows {
     pub holder: Option<String>,
     /// Whether the user is asked what to do.
     pub asks: bool,
+    /// Whether the next message goes to a fork. It is made then, so that no fork is left behind if
+    /// nothing is said.
+    pub forks: bool,
 }
 
 /// A member of a team.
@@ -96,8 +105,8 @@ impl SessionInfo {
             members: members(&prepared.setup.participants),
             restored,
             earlier: prepared.earlier.clone(),
-            is_switch: prepared.setup.options.model_switched,
             is_remote: false,
+            busy_since: None,
             ephemeral: prepared.ephemeral,
             follows: None,
             notify: matches!(
@@ -109,7 +118,9 @@ impl SessionInfo {
                 Participants::Team { roster, .. } => roster.file.clone(),
                 Participants::Chat(_) | Participants::Pair { .. } => None,
             },
-            mention: prepared.mention.clone(),
+            last: prepared.last.clone(),
+            folder: prepared.host.workspace().folder(),
+            prices: prepared.host.workspace().prices.clone(),
         }
     }
 
@@ -117,8 +128,9 @@ impl SessionInfo {
     pub fn attached(attachment: &Attachment) -> SessionInfo {
         let meta = attachment.row.as_ref().map(|row| &row.meta);
         SessionInfo {
-            introduction: "On a server: the session keeps running when you detach.".to_owned(),
+            introduction: String::new(),
             is_remote: true,
+            busy_since: attachment.busy_since,
             ..SessionInfo::elsewhere(attachment.id, meta, attachment.server.host.as_ref())
         }
     }
@@ -131,6 +143,7 @@ impl SessionInfo {
             follows: Some(Follows {
                 holder: followed.holder.clone(),
                 asks: followed.asks,
+                forks: false,
             }),
             ..SessionInfo::elsewhere(meta.id, Some(meta), followed.host.as_ref())
         }
@@ -150,7 +163,7 @@ impl SessionInfo {
             kind: meta.map_or(Kind::Chat, |meta| meta.kind),
             id,
             introduction: String::new(),
-            agent: agent.unwrap_or_else(|| "agent".to_owned()),
+            agent: agent.unwrap_or_default(),
             model: meta.and_then(|meta| meta.model.clone()),
             members: members
                 .map(|spoke| Member {
@@ -163,14 +176,16 @@ impl SessionInfo {
                 .collect(),
             restored: meta.cloned().map(Box::new),
             earlier: None,
-            is_switch: false,
             is_remote: false,
+            busy_since: None,
             ephemeral: false,
             follows: None,
             notify: false,
             project: Some(host.workspace().project.clone()),
             team_file: None,
-            mention: None,
+            last: None,
+            folder: host.workspace().folder(),
+            prices: host.workspace().prices.clone(),
         }
     }
 

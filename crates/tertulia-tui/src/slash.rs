@@ -32,6 +32,10 @@ pub enum Slash {
         /// Tags to remove.
         remove: Vec<String>,
     },
+    /// Ask again for an answer that failed.
+    Retry,
+    /// Take the last rename, tag or trash back.
+    Undo,
     /// Resume a fork at an entry or at the end.
     Fork(Option<u64>),
     /// Rewind to before an entry, or choose one.
@@ -62,8 +66,8 @@ pub enum Slash {
         /// Whether to use a model that the agent does not list: `/model! NAME`.
         anyway: bool,
     },
-    /// List the agents.
-    Agents,
+    /// List the agents, or use this one.
+    Agents(Option<String>),
     /// Set the tool policy.
     Approve(Approval),
     /// Show the tool permissions.
@@ -164,8 +168,12 @@ pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
     })
 }
 
-/// Finds a command by its name, including the slash.
+/// Finds a command by its name, including the slash. `/agent NAME` is `/agents NAME`.
 pub fn find(name: &str) -> Option<&'static Command> {
+    let name = match name.eq_ignore_ascii_case("/agent") {
+        true => "/agents",
+        false => name,
+    };
     COMMANDS
         .iter()
         .find(|command| command.name.eq_ignore_ascii_case(name))
@@ -188,6 +196,8 @@ fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
         "/new" => Slash::New,
         "/rename" => Slash::Rename(phrase(rest).ok_or("needs a title")?),
         "/tag" => tags(rest)?,
+        "/retry" => Slash::Retry,
+        "/undo" => Slash::Undo,
         "/fork" => Slash::Fork(entry(rest)?),
         "/rewind" => Slash::Rewind(entry(rest)?),
         "/compact" => Slash::Compact,
@@ -199,7 +209,7 @@ fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
         "/tree" => Slash::Tree,
         "/stats" => Slash::Stats,
         "/model" => model(rest, insists)?,
-        "/agents" => Slash::Agents,
+        "/agents" => Slash::Agents(one_word(rest)?),
         "/approve" => Slash::Approve(permissions::mode(rest)?),
         "/permissions" => match permissions::revoked(rest)? {
             None => Slash::Permissions,
@@ -227,14 +237,20 @@ fn phrase(rest: &str) -> Option<String> {
     (!bare.is_empty()).then(|| bare.to_owned())
 }
 
-/// A model name is one word; more words were meant for something else.
-fn model(rest: &str, anyway: bool) -> Result<Slash, String> {
+/// The name of a model or agent is one word; more words were meant for something else.
+fn one_word(rest: &str) -> Result<Option<String>, String> {
     match phrase(rest) {
-        None if anyway => Err("needs a name".to_owned()),
-        None => Ok(Slash::Models),
         Some(name) if name.contains(char::is_whitespace) => {
             Err(format!("takes one name, not '{name}'"))
         }
+        name => Ok(name),
+    }
+}
+
+fn model(rest: &str, anyway: bool) -> Result<Slash, String> {
+    match one_word(rest)? {
+        None if anyway => Err("needs a name".to_owned()),
+        None => Ok(Slash::Models),
         Some(name) => Ok(Slash::Model { name, anyway }),
     }
 }

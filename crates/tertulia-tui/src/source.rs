@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use tertulia_core::entry::Kind;
 use tertulia_engine::event::Tone;
-use tertulia_engine::setup::Participants;
 
 use super::attach::{Attachment, Server};
 use super::driver::Driver;
@@ -104,20 +102,9 @@ impl Source {
     /// Creates the store service.
     pub fn store_service(&self) -> StoreService {
         match self {
-            Source::Local(prepared) => {
-                let agent = match &prepared.setup.participants {
-                    Participants::Chat(agent) => Some(agent.name().to_owned()),
-                    Participants::Team { .. } | Participants::Pair { .. } => None,
-                };
-                StoreService::new(prepared.host.clone(), agent)
-            }
-            Source::Remote(attachment) => {
-                let meta = attachment.row.as_ref().map(|row| &row.meta);
-                let chat = meta.filter(|meta| meta.kind == Kind::Chat);
-                let agent = chat.and_then(|meta| meta.last_agent().map(str::to_owned));
-                StoreService::new(attachment.server.host.clone(), agent)
-            }
-            Source::Followed(followed) => StoreService::new(followed.host.clone(), None),
+            Source::Local(prepared) => StoreService::new(prepared.host.clone()),
+            Source::Remote(attachment) => StoreService::new(attachment.server.host.clone()),
+            Source::Followed(followed) => StoreService::new(followed.host.clone()),
         }
     }
 
@@ -125,7 +112,9 @@ impl Source {
     pub fn drive(self) -> TuiResult<Driver> {
         let events = EventQueue::default();
         Ok(match self {
-            Source::Local(prepared) => Driver::Local(LocalSession::start(prepared.setup, events)),
+            Source::Local(prepared) => {
+                Driver::Local(LocalSession::start(prepared.setup, prepared.host, events))
+            }
             Source::Remote(attachment) => {
                 let remote = Remote::follow(attachment.call, attachment.id, events)?;
                 Driver::Remote(remote)

@@ -1,6 +1,5 @@
 //! State of the TUI: the view is a function of [`State`].
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,11 +8,13 @@ use tertulia_agents::approval::{Approval as ApprovalMode, PermissionState};
 use tertulia_core::entry::Speaker;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
-use tertulia_engine::event::SessionEnd;
+use tertulia_engine::event::{ContextUse, SessionEnd};
 use tertulia_engine::pair::Progress;
 use tertulia_engine::text::hint::Invocation;
 
 use super::activity::{Activity, Doing};
+use super::bill::Bill;
+use super::chooser::Chooser;
 use super::dialog::approval::Approval;
 use super::dialog::confirm::Confirm;
 use super::dialog::failure::Failure;
@@ -25,6 +26,7 @@ use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
 use super::live::Ticket;
+use super::notify::Notify;
 use super::overlay::Overlay;
 use super::picker::Picker;
 use super::queue::Queue;
@@ -38,6 +40,7 @@ use super::toast::Toasts;
 use super::todos::Todos;
 use super::transcript::Transcript;
 use super::tree::Tree;
+use super::type_ahead::TypeAhead;
 use crate::error::TuiError;
 
 /// Complete state of the screen for one open session.
@@ -47,8 +50,16 @@ pub struct State {
     pub size: Size,
     /// Colours.
     pub theme: Theme,
+    /// Version of the program.
+    pub version: String,
     /// Whether the terminal supports hyperlinks.
     pub links: bool,
+    /// Whether the terminal draws flags.
+    pub has_flags: bool,
+    /// How the user is told that the session needs them.
+    pub notify: Notify,
+    /// Whether the terminal has the focus; `None` if it does not say.
+    pub has_focus: Option<bool>,
     /// Program name and flags of this run, repeated in the commands that hints suggest.
     pub invocation: Invocation,
     /// Facts about the session known before it was opened.
@@ -76,7 +87,10 @@ pub struct State {
     /// Current turn; `None` while no agent answers.
     pub running: Option<Running>,
     /// Messages typed during a turn; each is sent when the current turn ends.
-    pub ahead: VecDeque<String>,
+    pub ahead: TypeAhead,
+    /// Whether another agent or model was asked for and does not answer yet; no message is sent
+    /// before that.
+    pub is_switching: bool,
     /// Whether the [`Layer::Restore`] dialog is unanswered; no message is sent before that.
     pub is_undecided: bool,
     /// Activity line above the input.
@@ -87,6 +101,10 @@ pub struct State {
     pub todos: Todos,
     /// Progress of a pair, and when it was reported.
     pub progress: Option<(Progress, Timestamp)>,
+    /// How full the agent's context is, if known.
+    pub context: Option<ContextUse>,
+    /// Cost of the session.
+    pub bill: Bill,
     /// The tool permissions in force.
     pub permissions: PermissionState,
     /// Number of messages held in memory because they could not be saved.
@@ -103,6 +121,8 @@ pub struct State {
     pub broken: Option<TuiError>,
     /// Whether the session was opened.
     pub has_begun: bool,
+    /// Whether the program was started to choose a session.
+    pub picks: bool,
     /// Whether another session was shown on this screen before.
     pub was_open: bool,
     /// Session that was shown on this screen before this one.
@@ -129,6 +149,8 @@ pub enum Phase {
 pub struct Running {
     /// Start of the turn, or of the current agent's turn among several agents.
     pub since: Timestamp,
+    /// Start of the turn.
+    pub began: Timestamp,
     /// Agent that answers.
     pub who: Speaker,
     /// Current activity of the agent.
@@ -141,8 +163,10 @@ pub struct Running {
     pub letters: usize,
     /// Whether the user has cancelled the turn.
     pub stopped: bool,
-    /// Whether the prompt is not yet confirmed as saved.
-    pub unheard: bool,
+    /// The prompt, until it is confirmed as saved.
+    pub unheard: Option<String>,
+    /// Whether an error came before that: the prompt was refused.
+    pub refused: bool,
 }
 
 /// Action for a session that the store service finds or creates.
@@ -169,6 +193,8 @@ pub enum Layer {
     Stats(Box<Stats>),
     /// List of messages to rewind to.
     Rewind(Box<Rewind>),
+    /// List of agents or models.
+    Chooser(Box<Chooser>),
     /// Read-only text.
     Sheet(Box<Sheet>),
     /// Dialog that asks for tool permission, with the ticket of the request.
@@ -179,6 +205,8 @@ pub enum Layer {
     Held(Box<Held>),
     /// Dialog that offers to continue unfinished work of a pair.
     GoOn(Confirm),
+    /// Dialog that asks whether to use this model, which the agent does not list.
+    UnlistedModel(Confirm, String),
     /// Error message.
     Failure(Box<Failure>),
 }
@@ -192,6 +220,7 @@ impl Layer {
                 | Layer::Restore(_)
                 | Layer::Held(_)
                 | Layer::GoOn(_)
+                | Layer::UnlistedModel(..)
                 | Layer::Failure(_)
         )
     }
@@ -205,11 +234,12 @@ impl Layer {
             Layer::Tree(tree) => tree.as_ref(),
             Layer::Stats(stats) => stats.as_ref(),
             Layer::Rewind(rewind) => rewind.as_ref(),
+            Layer::Chooser(chooser) => chooser.as_ref(),
             Layer::Sheet(sheet) => sheet.as_ref(),
             Layer::Approval(_, approval) => approval.as_ref(),
             Layer::Restore(restore) => restore.as_ref(),
             Layer::Held(held) => held.as_ref(),
-            Layer::GoOn(confirm) => confirm,
+            Layer::GoOn(confirm) | Layer::UnlistedModel(confirm, _) => confirm,
             Layer::Failure(failure) => failure.as_ref(),
         }
     }
@@ -223,11 +253,12 @@ impl Layer {
             Layer::Tree(tree) => tree.as_mut(),
             Layer::Stats(stats) => stats.as_mut(),
             Layer::Rewind(rewind) => rewind.as_mut(),
+            Layer::Chooser(chooser) => chooser.as_mut(),
             Layer::Sheet(sheet) => sheet.as_mut(),
             Layer::Approval(_, approval) => approval.as_mut(),
             Layer::Restore(restore) => restore.as_mut(),
             Layer::Held(held) => held.as_mut(),
-            Layer::GoOn(confirm) => confirm,
+            Layer::GoOn(confirm) | Layer::UnlistedModel(confirm, _) => confirm,
             Layer::Failure(failure) => failure.as_mut(),
         }
     }
@@ -245,7 +276,11 @@ impl State {
         State {
             size,
             theme,
+            version: String::new(),
             links: false,
+            has_flags: true,
+            notify: Notify::silent(),
+            has_focus: None,
             invocation: Invocation::default(),
             id: info.id,
             meta: info.restored.as_deref().cloned(),
@@ -258,12 +293,18 @@ impl State {
             reading: false,
             phase: Phase::Opening,
             running: None,
-            ahead: VecDeque::new(),
+            ahead: TypeAhead::default(),
+            is_switching: false,
             is_undecided: false,
             activity: Activity::default(),
             queue: Queue::default(),
             todos: Todos::default(),
             progress: None,
+            context: None,
+            bill: match info.restored.as_ref().map(|meta| meta.tokens) {
+                Some(tokens) if !tokens.is_empty() => Bill::unread(),
+                _ => Bill::default(),
+            },
             permissions: State::asking(),
             held: 0,
             failed: false,
@@ -272,6 +313,7 @@ impl State {
             wish: None,
             broken: None,
             has_begun: false,
+            picks: false,
             was_open: false,
             before: None,
             farewell: SessionEnd::default(),
@@ -307,6 +349,28 @@ impl State {
         // At least a millisecond, so that an overdue item does not make the loop spin.
         let left = Duration::try_from(left).unwrap_or_default();
         Some(left.max(Duration::from_millis(1)))
+    }
+
+    /// Returns true if the end of the transcript is on the screen, where new items appear.
+    pub fn shows_end(&self) -> bool {
+        self.transcript.follows() && !self.overlays.iter().any(Layer::is_whole)
+    }
+
+    /// Returns true while the session has nothing to show but its introduction and notices.
+    pub fn is_blank(&self) -> bool {
+        let has_messages = self.meta.as_ref().is_some_and(|meta| meta.messages > 0);
+        !has_messages && self.transcript.has_only_notices()
+    }
+
+    /// Returns the session that Enter in the empty input resumes instead of this new one.
+    pub fn offered(&self) -> Option<&SessionMeta> {
+        let is_new = self.is_blank() && self.ahead.is_empty() && !self.is_running();
+        self.info.last.as_deref().filter(|_| is_new)
+    }
+
+    /// Returns true if a message can be sent now, and does not have to wait for something else.
+    pub fn is_free(&self) -> bool {
+        !self.is_running() && !self.is_undecided && !self.is_switching
     }
 
     /// Returns true while an agent answers.

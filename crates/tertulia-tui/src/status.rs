@@ -16,6 +16,8 @@ pub const DOT: &str = " · ";
 pub const GAP: usize = 2;
 /// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
+/// Maximum width of what an agent asks permission for.
+const WISH_COLUMNS: usize = 40;
 /// Minimum legible width of a title.
 const LEAST_TITLE: usize = 12;
 /// Minimum legible width of a name.
@@ -40,6 +42,8 @@ pub struct Status {
     pub messages: u64,
     /// Tokens used.
     pub tokens: Usage,
+    /// Used part of the agent's context in percent, if known.
+    pub context: Option<u64>,
     /// Cost in dollars, if known.
     pub cost: Option<f64>,
     /// Whether the session is saved.
@@ -48,6 +52,8 @@ pub struct Status {
     pub team: Option<TeamStatus>,
     /// Progress of a pair.
     pub pair: Option<PairStatus>,
+    /// The tool policy, if it is the default one.
+    pub policy: Option<String>,
     /// Description of the permissions beyond the default policy.
     pub permissions: Option<String>,
     /// Whether the transcript is in reading mode.
@@ -103,6 +109,8 @@ pub enum Saving {
     ReadOnly,
     /// Everything is saved, encrypted.
     Sealed,
+    /// Nothing was said yet.
+    Blank,
 }
 
 /// Team in the status line.
@@ -153,6 +161,8 @@ pub enum Kind {
     Restored,
     /// Number of messages.
     Messages,
+    /// The default tool policy.
+    Policy,
     /// Permissions.
     Permissions,
     /// Number of items added out of sight.
@@ -163,10 +173,12 @@ pub enum Kind {
     Pair,
     /// Elapsed time of a pair.
     Elapsed,
-    /// Tokens.
-    Tokens,
+    /// Used part of the context.
+    Context,
     /// Cost.
     Cost,
+    /// Tokens.
+    Tokens,
     /// Whether the session is saved.
     Saving,
 }
@@ -212,10 +224,12 @@ enum Step {
 const STEPS: &[Step] = &[
     Step::Cut(Kind::Title, LEAST_TITLE),
     Step::Drop(Kind::Messages),
-    Step::Drop(Kind::Cost),
+    Step::Drop(Kind::Policy),
     Step::Drop(Kind::Tokens),
+    Step::Drop(Kind::Cost),
     Step::Drop(Kind::Model),
     Step::Drop(Kind::Elapsed),
+    Step::Drop(Kind::Context),
     Step::Drop(Kind::Title),
     Step::Plain,
     Step::Drop(Kind::Team),
@@ -265,7 +279,7 @@ impl Status {
         let name = |name: &str| cut(name, NAME_COLUMNS);
         add(Kind::State, Some(self.agent.words()));
         add(Kind::Who, Some(name(&self.who)));
-        let team = |team: &TeamStatus| format!("team {} ({})", name(&team.name), team.members);
+        let team = |team: &TeamStatus| format!("{}, {}", name(&team.name), team.members);
         add(Kind::Team, self.team.as_ref().map(team));
         add(Kind::Model, self.model.as_deref().map(name));
         let title = self.title.as_deref().filter(|title| !title.is_empty());
@@ -276,6 +290,7 @@ impl Status {
         let are_more = self.restored != Some(self.messages) && self.messages > 0;
         let messages = counted(self.messages, "message");
         add(Kind::Messages, are_more.then_some(messages));
+        add(Kind::Policy, self.policy.clone());
         add(Kind::Permissions, self.permissions.clone());
         let unseen = format!("↓ {} new", self.unseen);
         add(Kind::Unseen, (self.unseen > 0).then_some(unseen));
@@ -286,8 +301,13 @@ impl Status {
         add(Kind::Pair, self.pair.as_ref().map(pair));
         let elapsed = self.pair.as_ref().map(|pair| lasting(pair.elapsed));
         add(Kind::Elapsed, elapsed);
-        add(Kind::Tokens, tokens(self.tokens));
+        let context = self.context.map(|percent| match percent {
+            0 => "ctx <1 %".to_owned(),
+            percent => format!("ctx {percent} %"),
+        });
+        add(Kind::Context, context);
         add(Kind::Cost, self.cost.and_then(dollars));
+        add(Kind::Tokens, tokens(self.tokens));
         add(Kind::Saving, Some(self.saving.word().to_owned()));
         parts
     }
@@ -327,7 +347,7 @@ impl AgentState {
             AgentState::Thinking => "thinking",
             AgentState::Speaking => "speaking",
             AgentState::UsingTool(_) => "at work",
-            AgentState::Waiting(_) => "asks you",
+            AgentState::Waiting(_) => "needs you",
             AgentState::Retrying { .. } => "trying again",
             AgentState::Failed => "FAILED",
             AgentState::Opening => "opening",
@@ -338,8 +358,8 @@ impl AgentState {
     /// State in full, with a leading dot.
     fn words(&self) -> String {
         match self {
-            AgentState::UsingTool(tool) => format!("● uses {}", cut(tool, NAME_COLUMNS)),
-            AgentState::Waiting(tool) => format!("● asks you about {}", cut(tool, NAME_COLUMNS)),
+            AgentState::UsingTool(tool) => format!("● {}…", cut(tool, NAME_COLUMNS)),
+            AgentState::Waiting(wish) => format!("● needs you: {}", cut(wish, WISH_COLUMNS)),
             AgentState::Retrying { attempt, of } => format!("● trying again, {attempt} of {of}"),
             state => format!("● {}", state.word()),
         }
@@ -356,6 +376,7 @@ impl Saving {
             Saving::Nothing => "not kept",
             Saving::ReadOnly => "read only",
             Saving::Sealed => "sealed",
+            Saving::Blank => "",
         }
     }
 
@@ -368,6 +389,7 @@ impl Saving {
             Saving::Nothing => "∅",
             Saving::ReadOnly => "ro",
             Saving::Sealed => "✓",
+            Saving::Blank => "",
         }
     }
 }
@@ -392,14 +414,14 @@ fn quoted(title: &str, columns: usize) -> String {
     format!("\"{}\"", cut(title, columns.saturating_sub(2)))
 }
 
-/// Formats tokens sent and received: `↑1.2k ↓340 tokens`.
+/// Formats tokens sent and received: `↑1.2k ↓340`.
 fn tokens(usage: Usage) -> Option<String> {
     if usage.input == 0 && usage.output == 0 {
         return None;
     }
     let about = if usage.estimated { "~" } else { "" };
     Some(format!(
-        "{about}↑{} ↓{} tokens",
+        "{about}↑{} ↓{}",
         rounded(usage.input),
         rounded(usage.output)
     ))
@@ -424,7 +446,8 @@ fn rounded(number: u64) -> String {
     }
 }
 
-fn dollars(cost: f64) -> Option<String> {
+/// Formats a cost; `None` if nothing is known to have been spent.
+pub fn dollars(cost: f64) -> Option<String> {
     if !cost.is_finite() || cost <= 0.0 {
         return None;
     }

@@ -4,6 +4,7 @@
 //! names its request, so that it can be matched whatever happened meanwhile. A failure is an answer
 //! too, with the message of the equivalent command.
 
+mod bill;
 mod candidates;
 mod compare;
 mod family;
@@ -23,6 +24,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Hits, Listing, Row};
 
 use self::models::ModelList;
+use super::bill::Bill;
 use super::completion::{Asked, Candidate};
 use super::history::History;
 use super::item::Item;
@@ -32,7 +34,7 @@ use super::search;
 use super::stats::Figures;
 use super::transcript;
 use crate::error::TuiResult;
-use crate::host::{ExportFormat, Exported, Forked, Host, Models, Workspace};
+use crate::host::{AgentRow, ExportFormat, Exported, Forked, Host, Models, Undone, Workspace};
 
 /// Request of the TUI.
 #[derive(Clone, Debug)]
@@ -46,6 +48,15 @@ pub enum Request {
         /// The part.
         wanted: transcript::Wanted,
     },
+    /// Matches of a text search in a part of a transcript.
+    Scan {
+        /// Session id.
+        session: SessionId,
+        /// Kind of the session, also while it is not in the store yet.
+        kind: Kind,
+        /// The part.
+        scan: transcript::Scan,
+    },
     /// Data for the session list.
     Picker(Ticket, picker::Wanted),
     /// Data for the full-text search.
@@ -58,8 +69,10 @@ pub enum Request {
     Tree(SessionId),
     /// Statistics of a session.
     Stats(SessionId),
-    /// Completion candidates.
-    Complete(Asked),
+    /// Cost of a session up to an entry.
+    Bill(SessionId, Seq),
+    /// Completion candidates, with the agent of a chat.
+    Complete(Asked, Option<String>),
     /// Rename a session.
     Rename(SessionId, String),
     /// Change the tags of a session.
@@ -73,6 +86,8 @@ pub enum Request {
     },
     /// Move a session to the trash.
     Trash(SessionId),
+    /// Take the last rename, tag or trash back.
+    Undo,
     /// Fork a session after this entry, or at its end.
     Fork(SessionId, Option<Seq>),
     /// Find a session by a reference.
@@ -93,10 +108,15 @@ pub enum Request {
         /// Reference to the second session.
         with: String,
     },
-    /// List the agents.
-    Agents,
-    /// List the models of the current agent, either to show them or to check this one.
-    Models(Option<String>),
+    /// List the agents, or only this one to use it.
+    Agents(Option<String>),
+    /// List the models of an agent.
+    Models {
+        /// The agent.
+        agent: String,
+        /// Model to check.
+        check: Option<String>,
+    },
     /// List the teams.
     Teams,
     /// Append a prompt to the input history.
@@ -115,6 +135,8 @@ pub enum Answer {
         /// The loaded part.
         loaded: TuiResult<transcript::Loaded>,
     },
+    /// Matches of a text search in a part of a transcript, with the ticket of the search.
+    Scanned(u64, TuiResult<transcript::Scanned>),
     /// Data for the session list.
     Picker(Ticket, TuiResult<Listed>),
     /// Data for the full-text search.
@@ -127,6 +149,8 @@ pub enum Answer {
     Tree(SessionId, TuiResult<Family>),
     /// Statistics of a session.
     Stats(SessionId, TuiResult<Figures>),
+    /// Cost of a session.
+    Bill(SessionId, TuiResult<Bill>),
     /// Completion candidates.
     Complete(Asked, TuiResult<Vec<Candidate>>),
     /// The renamed session.
@@ -135,6 +159,8 @@ pub enum Answer {
     Tagged(TuiResult<Box<Row>>),
     /// The session moved to the trash.
     Trashed(SessionId, TuiResult<Box<Row>>),
+    /// The sessions that an undo changed.
+    Undone(TuiResult<Vec<Undone>>),
     /// The new fork.
     Forked(TuiResult<Box<Forked>>),
     /// The session found for a reference.
@@ -143,10 +169,17 @@ pub enum Answer {
     Exported(TuiResult<Exported>),
     /// Comparison with the session of this reference, as lines.
     Compared(SessionId, String, TuiResult<Vec<String>>),
-    /// List of agents, as lines.
-    Agents(TuiResult<Vec<String>>),
-    /// Models of the current agent, and the model to check.
-    Models(Option<String>, TuiResult<Models>),
+    /// List of agents, and the one to use.
+    Agents(Option<String>, TuiResult<Vec<AgentRow>>),
+    /// Models of an agent.
+    Models {
+        /// The agent.
+        agent: String,
+        /// Model to check.
+        check: Option<String>,
+        /// The models.
+        models: TuiResult<Models>,
+    },
     /// List of teams, as lines.
     Teams(TuiResult<Vec<String>>),
     /// Result of appending to the input history.
@@ -190,11 +223,11 @@ pub struct StoreService {
 }
 
 impl StoreService {
-    /// Creates the store service of a host. `agent` is the agent of a chat session.
-    pub fn new(host: Arc<dyn Host>, agent: Option<String>) -> StoreService {
+    /// Creates the store service of a host.
+    pub fn new(host: Arc<dyn Host>) -> StoreService {
         StoreService {
             host,
-            models: Arc::new(ModelList::new(agent)),
+            models: Arc::default(),
         }
     }
 
@@ -230,6 +263,11 @@ impl StoreService {
                 wanted,
                 loaded: self.transcript(session, kind, wanted).await,
             },
+            Request::Scan {
+                session,
+                kind,
+                scan,
+            } => Answer::Scanned(scan.ticket, self.scan(session, kind, &scan).await),
             Request::Picker(ticket, wanted) => Answer::Picker(ticket, self.listed(wanted).await),
             Request::Search(ticket, wanted) => Answer::Search(ticket, self.searched(wanted).await),
             Request::Rewind(session, ticket, wanted) => {
@@ -240,15 +278,23 @@ impl StoreService {
             }
             Request::Tree(session) => Answer::Tree(session, self.family(session).await),
             Request::Stats(session) => Answer::Stats(session, self.figures(session).await),
-            Request::Complete(asked) => {
-                let candidates = self.candidates(&asked).await;
+            Request::Bill(session, upto) => Answer::Bill(session, self.bill(session, upto).await),
+            Request::Complete(asked, agent) => {
+                let candidates = self.candidates(&asked, agent.as_deref()).await;
                 Answer::Complete(asked, candidates)
             }
             Request::Compare { session, with } => {
                 let lines = self.compare(session, &with).await;
                 Answer::Compared(session, with, lines)
             }
-            Request::Models(wanted) => Answer::Models(wanted, self.models().await),
+            Request::Models { agent, check } => {
+                let models = self.models(&agent).await;
+                Answer::Models {
+                    agent,
+                    check,
+                    models,
+                }
+            }
             Request::Rename(id, title) => Answer::Renamed(boxed(host.rename(id, &title).await)),
             Request::Tag {
                 session,
@@ -256,6 +302,7 @@ impl StoreService {
                 remove,
             } => Answer::Tagged(boxed(host.tag(session, &add, &remove).await)),
             Request::Trash(id) => Answer::Trashed(id, boxed(host.trash(id).await)),
+            Request::Undo => Answer::Undone(host.undo().await),
             Request::Fork(id, at) => Answer::Forked(boxed(host.fork(id, at).await)),
             Request::Find(text) => {
                 let row = boxed(host.find(&text).await);
@@ -269,7 +316,10 @@ impl StoreService {
                 let format = format.unwrap_or_default();
                 Answer::Exported(host.export(session, format, file.as_deref()).await)
             }
-            Request::Agents => Answer::Agents(host.agents().await),
+            Request::Agents(only) => {
+                let agents = host.agents(only.as_deref()).await;
+                Answer::Agents(only, agents)
+            }
             Request::Teams => Answer::Teams(host.teams().await),
             Request::Remember(prompt) => Answer::Remembered(host.remember_prompt(&prompt).await),
         }

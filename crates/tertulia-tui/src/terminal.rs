@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
-    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
+    EnableFocusChange, EnableMouseCapture, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
+    PushKeyboardEnhancementFlags,
 };
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     disable_raw_mode, enable_raw_mode,
@@ -18,6 +20,12 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
+
+use super::text::one_line;
+
+/// Puts the title of the window on the terminal's stack, and takes it back from there.
+const SAVE_TITLE: &str = "\x1b[22;2t";
+const RESTORE_TITLE: &str = "\x1b[23;2t";
 
 /// Whether the terminal is in TUI mode.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -31,6 +39,8 @@ pub struct Screen {
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// Whether the content of the terminal is unknown.
     is_outdated: bool,
+    /// Title of the window, once it is set.
+    title: String,
 }
 
 impl Screen {
@@ -44,6 +54,7 @@ impl Screen {
         Ok(Screen {
             terminal: ManuallyDrop::new(terminal),
             is_outdated: false,
+            title: String::new(),
         })
     }
 
@@ -92,6 +103,7 @@ impl Screen {
         give_back();
         let result = program();
         take()?;
+        self.title.clear();
         self.redraw();
         Ok(result)
     }
@@ -100,6 +112,27 @@ impl Screen {
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         let copied = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
         execute!(io::stdout(), copied)
+    }
+
+    /// Shows a desktop notification, on terminals that can (OSC 9).
+    pub fn announce(&mut self, text: &str) -> io::Result<()> {
+        execute!(
+            io::stdout(),
+            Print(format!("\x1b]9;{}\x07", one_line(text)))
+        )
+    }
+
+    /// Sets the title of the window, if it has changed (OSC 2).
+    pub fn entitle(&mut self, title: &str) -> io::Result<()> {
+        if self.title == title {
+            return Ok(());
+        }
+        title.clone_into(&mut self.title);
+        // Not crossterm's command, which sets the icon's name, too: that is not on the stack.
+        execute!(
+            io::stdout(),
+            Print(format!("\x1b]2;{}\x07", one_line(title)))
+        )
     }
 
     /// Rings the bell.
@@ -142,6 +175,8 @@ fn take() -> io::Result<()> {
         EnterAlternateScreen,
         EnableBracketedPaste,
         EnableMouseCapture,
+        EnableFocusChange,
+        Print(SAVE_TITLE),
         PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
     )
 }
@@ -155,6 +190,8 @@ fn give_back() {
     let _ = execute!(
         io::stdout(),
         PopKeyboardEnhancementFlags,
+        Print(RESTORE_TITLE),
+        DisableFocusChange,
         DisableMouseCapture,
         DisableBracketedPaste,
         LeaveAlternateScreen,

@@ -4,6 +4,7 @@
 pub mod wrap;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ratatui::buffer::CellWidth;
 use tertulia_engine::text::steers;
@@ -38,6 +39,24 @@ pub fn width(text: &str) -> usize {
         return text.len();
     }
     text.graphemes(true).map(width_of).sum()
+}
+
+/// Part of a line between two columns. A wide character belongs to it if it begins there.
+pub fn columns(line: &str, part: Range<u16>) -> &str {
+    let (from, to) = (usize::from(part.start), usize::from(part.end));
+    let mut column = 0;
+    let (mut start, mut end) = (line.len(), line.len());
+    for (at, letter) in line.grapheme_indices(true) {
+        if column >= from && start == line.len() {
+            start = at;
+        }
+        if column >= to {
+            end = at;
+            break;
+        }
+        column += width_of(letter);
+    }
+    &line[start.min(end)..end]
 }
 
 /// Converts text to one line without characters that could affect the terminal.
@@ -212,6 +231,20 @@ mod tests {
         check("a\nb\u{7}", 9, "a b\u{fffd}");
         check("any", 0, "");
         check("👩‍👩‍👧 family", 4, "👩‍👩‍👧 …");
+    }
+
+    #[test]
+    fn a_part_of_a_line_is_found_by_columns() {
+        let check = |part: Range<u16>, expected: &str| {
+            assert_eq!(columns("ab 漢字 c", part), expected);
+        };
+        check(0..2, "ab");
+        check(3..5, "漢");
+        check(3..6, "漢字");
+        check(4..9, "字 c");
+        check(7..99, " c");
+        check(20..30, "");
+        check(1..1, "");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Toasts: short messages that disappear by themselves.
+//! Toasts: short notices that disappear by themselves, or when their cause ends.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,19 @@ pub struct Toasts {
     all: VecDeque<Toast>,
 }
 
+/// What ends a toast before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Nothing.
+    Time,
+    /// The next key: it announces what the same key does next.
+    Key,
+    /// The next prompt or command: it says what was wrong with the last one.
+    Prompt,
+    /// The end of the turn: it says what is not possible during one.
+    Turn,
+}
+
 /// A toast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
@@ -25,12 +38,14 @@ pub struct Toast {
     /// Text.
     pub text: String,
     since: Timestamp,
+    until: Until,
 }
 
 impl Toast {
     /// Lifetime: longer for higher severity.
     fn life(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.tone {
+            Tone::Note if self.until == Until::Key => 2,
             Tone::Note => 4,
             Tone::Warning => 7,
             Tone::Error => 10,
@@ -52,6 +67,11 @@ impl Toast {
 impl Toasts {
     /// Shows a message from now on.
     pub fn push(&mut self, tone: Tone, text: &str, now: Timestamp) {
+        self.push_until(Until::Time, tone, text, now);
+    }
+
+    /// Shows a message from now on, until its cause ends.
+    pub fn push_until(&mut self, until: Until, tone: Tone, text: &str, now: Timestamp) {
         // A repeated message replaces the earlier one.
         self.all
             .retain(|toast| toast.text != text || toast.tone != tone);
@@ -59,10 +79,16 @@ impl Toasts {
             tone,
             text: text.to_owned(),
             since: now,
+            until,
         });
         while self.all.len() > MOST {
             self.all.pop_front();
         }
+    }
+
+    /// Removes the toasts that this ends.
+    pub fn end(&mut self, until: Until) {
+        self.all.retain(|toast| toast.until != until);
     }
 
     /// Removes expired toasts; returns true if there were any.
@@ -97,7 +123,6 @@ mod tests {
     use super::*;
     use crate::test_support::{later, look, noon, screen};
     use crate::view;
-    use crate::view::brush::Look;
 
     fn texts(toasts: &Toasts, now: Timestamp) -> Vec<&str> {
         toasts.seen(now).map(|toast| toast.text.as_str()).collect()
@@ -135,37 +160,43 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_can_be_read_to_its_end() {
+    fn some_end_with_their_cause() {
         let mut toasts = Toasts::default();
-        let text = "the editor (some-editor --wait) ended with exit status: 1: nothing was changed";
-        toasts.push(Tone::Error, text, noon());
-        let seen = screen((80, 24), |area, buffer| {
-            view::toast::draw(&toasts, look(), area, buffer);
-            None
-        });
-        let words: Vec<&str> = seen.split_whitespace().collect();
-        assert_eq!(words.join(" "), format!("✗ {text}"));
+        toasts.push(Tone::Note, "copied", noon());
+        toasts.push_until(Until::Key, Tone::Note, "Esc again", noon());
+        toasts.push_until(Until::Turn, Tone::Warning, "not now", noon());
+        toasts.end(Until::Key);
+        assert_eq!(texts(&toasts, noon()), ["copied", "not now"]);
+        toasts.end(Until::Turn);
+        assert_eq!(texts(&toasts, noon()), ["copied"]);
     }
 
     #[test]
-    fn they_stand_in_the_corner() {
+    fn they_stand_in_one_row_the_newest_first() {
         let mut toasts = Toasts::default();
+        let drawn = |toasts: &Toasts, columns: u16| {
+            let seen = screen((columns, 1), |area, buffer| {
+                view::toast::draw(toasts, look(), area, buffer);
+                None
+            });
+            seen.trim_end().to_owned()
+        };
+        assert_eq!(drawn(&toasts, 40), "");
         toasts.push(Tone::Note, "saved", noon());
         toasts.push(Tone::Warning, "漢字 \u{1b}[31m", noon());
-        toasts.push(Tone::Error, &"a long story ".repeat(20), noon());
-        let draw = |size| {
-            screen(size, |area, buffer| {
-                let look = Look {
-                    now: later(10),
-                    ..look()
-                };
-                view::toast::draw(&toasts, look, area, buffer);
-                None
-            })
-        };
-        insta::assert_snapshot!("toasts_80", draw((80, 24)));
-        for size in [(0, 0), (1, 1), (3, 2), (10, 40)] {
-            draw(size);
+        assert_eq!(drawn(&toasts, 40), "  ! 漢字 \u{fffd}[31m   · saved");
+        // One that does not fit whole waits until there is room.
+        assert_eq!(drawn(&toasts, 20), "  ! 漢字 \u{fffd}[31m");
+        let text = "the editor (some-editor --wait) ended with exit status: 1: nothing was changed";
+        toasts.push(Tone::Error, text, noon());
+        assert_eq!(drawn(&toasts, 84), format!("  ✗ {text}"));
+        let cut = drawn(&toasts, 40);
+        assert!(
+            cut.starts_with("  ✗ the editor") && cut.ends_with('…'),
+            "{cut}"
+        );
+        for columns in 0..6 {
+            drawn(&toasts, columns);
         }
     }
 }

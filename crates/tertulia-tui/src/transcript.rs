@@ -5,6 +5,7 @@
 //! and items around it are laid out when they come near; so the view stays in place whatever is
 //! added before or after it, and a session of any length costs no more than a screen.
 
+mod card;
 mod find;
 mod keys;
 mod layout;
@@ -13,18 +14,20 @@ mod select;
 mod window;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crossterm::event::KeyEvent;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use tertulia_core::entry::ToolOutcome;
+use tertulia_core::entry::{SpeakerKind, ToolOutcome};
 use tertulia_core::id::Seq;
 
 use super::item::{Item, What};
 use super::theme::Theme;
 use crate::text::wrap::Row;
 use find::Find;
-use layout::{Layout, Look, Mark};
+pub use find::{ItemKey, Matches, Scan, Scanned, Standing, matches};
+use layout::{Layout, Look, Mark, Shown};
 use scroll::Place;
 pub use scroll::Spot;
 use select::Selection;
@@ -32,6 +35,11 @@ pub use window::{Loaded, Wanted};
 
 /// Number of the first item, high enough to leave room for items loaded before it.
 const ORIGIN: u64 = 1 << 62;
+
+/// Number of lines that are shown of a running command.
+const LIVE_LINES: usize = 8;
+/// Maximum number of bytes of them: a line may have no end.
+const LIVE_BYTES: usize = 4000;
 
 /// Loaded items and the view into them.
 #[derive(Debug)]
@@ -45,6 +53,8 @@ pub struct Transcript {
     /// Whether there is more before the loaded items, and between them and `tail`.
     more_before: bool,
     more_after: bool,
+    /// Outputs of tool calls that were not loaded when they came: id, text and outcome.
+    late: Vec<(String, String, ToolOutcome)>,
     /// Newest items while the loaded ones lie further back; some may not be in the log yet.
     tail: VecDeque<Entry>,
     /// The pending request, and the last request that failed.
@@ -64,9 +74,13 @@ pub struct Transcript {
     /// Number of items added while the end was out of sight.
     unseen: usize,
     selection: Selection,
+    /// Column at which the mouse button was pressed.
+    pressed: u16,
     /// Item that was jumped to, until the view is scrolled.
     marked: Option<u64>,
     find: Option<Find>,
+    /// Number of searches so far.
+    finds: u64,
     /// Search text being typed.
     typing: Option<String>,
     /// Approximate number of rows laid out.
@@ -81,16 +95,56 @@ pub struct Transcript {
 struct Entry {
     item: Item,
     layout: Option<Layout>,
+    /// Whether a long message is shown as a whole.
+    unfolded: bool,
 }
 
 impl Entry {
     fn new(item: Item) -> Entry {
-        Entry { item, layout: None }
+        Entry {
+            item,
+            layout: None,
+            unfolded: false,
+        }
     }
 
     fn is_streaming(&self) -> bool {
         matches!(&self.item.what, What::Said(said) if said.streaming)
     }
+
+    /// Returns true for a message of a person.
+    fn is_own(&self) -> bool {
+        matches!(&self.item.what, What::Said(said) if said.speaker.kind == SpeakerKind::Human)
+    }
+
+    /// Whether the item is folded; `None` if it cannot be.
+    fn is_folded(&self) -> Option<bool> {
+        match &self.item.what {
+            What::Used(used) => Some(used.folded),
+            _ => layout::fold_of(&self.item).map(|_| !self.unfolded),
+        }
+    }
+
+    fn fold(&mut self, folded: bool) {
+        match &mut self.item.what {
+            What::Used(used) => used.folded = folded,
+            _ => self.unfolded = !folded,
+        }
+        self.layout = None;
+    }
+}
+
+/// A visible row, and how it differs from others.
+#[derive(Clone, Debug)]
+pub struct VisibleRow<'t> {
+    /// Row.
+    pub row: &'t Row,
+    /// Whether it belongs to a message of a person.
+    pub is_own: bool,
+    /// Whether it is selected, or the head of the item that was jumped to.
+    pub stands_out: bool,
+    /// Selected columns, if only a part of it is selected.
+    pub selected: Option<Range<u16>>,
 }
 
 /// Outcome of a key or a mouse event.
@@ -102,7 +156,7 @@ pub enum Did {
     Changed,
     /// Copy this text.
     Copy(String),
-    /// The search text does not occur in the loaded items.
+    /// The search text does not occur in the session.
     NotFound(String),
     /// Leave reading mode.
     Leave,
@@ -124,6 +178,7 @@ impl Transcript {
             failed: None,
             goal: None,
             bytes: 0,
+            late: Vec::new(),
             look: Look {
                 width: 80,
                 theme: Theme::default(),
@@ -137,8 +192,10 @@ impl Transcript {
             visible: Vec::new(),
             unseen: 0,
             selection: Selection::None,
+            pressed: 0,
             marked: None,
             find: None,
+            finds: 0,
             typing: None,
             laid: 0,
             #[cfg(test)]
@@ -162,9 +219,15 @@ impl Transcript {
         self.forget_layouts();
     }
 
-    /// Returns true if there is nothing to show or to load.
-    pub fn is_empty(&self) -> bool {
-        self.total == 0 && self.items.is_empty() && self.tail.is_empty()
+    /// Returns true if there is nothing to show but notices.
+    pub fn has_only_notices(&self) -> bool {
+        let mut entries = self.items.iter().chain(&self.tail);
+        entries.all(|entry| matches!(entry.item.what, What::Notice { .. }))
+    }
+
+    /// Returns true if older items are not loaded.
+    pub fn has_more_before(&self) -> bool {
+        self.more_before
     }
 
     /// Appends a new item.
@@ -281,7 +344,12 @@ impl Transcript {
             _ => false,
         };
         let kept = entry.layout.take().filter(|_| goes_on);
-        entry.layout = kept.map(|kept| Layout::new(&item, look, Some(kept)));
+        // A message always has a heading.
+        let shown = Shown {
+            begins: true,
+            folded: !entry.unfolded,
+        };
+        entry.layout = kept.map(|kept| Layout::new(&item, look, Some(kept), shown));
         entry.item = item;
         self.bytes = (self.bytes + more).saturating_sub(less);
     }
@@ -301,52 +369,97 @@ impl Transcript {
         entry.layout = None;
         if let What::Used(used) = &mut entry.item.what {
             used.output = Some((output.to_owned(), outcome));
+            used.live = String::new();
         }
         self.bytes += output.len();
         true
     }
 
-    /// Folds or unfolds one tool call.
+    /// Keeps the output of a tool call that is not loaded yet.
+    pub fn keep_output(&mut self, call: &str, output: &str, outcome: ToolOutcome) {
+        self.late
+            .push((call.to_owned(), output.to_owned(), outcome));
+    }
+
+    /// Adds output of the newest running tool call, of which the last lines are shown.
+    pub fn printed(&mut self, text: &str) {
+        let is_running = |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.output.is_none());
+        let entries = self.tail.iter_mut().rev();
+        let found = entries.chain(self.items.iter_mut().rev()).find(is_running);
+        if let Some(entry) = found
+            && let What::Used(used) = &mut entry.item.what
+        {
+            entry.layout = None;
+            used.live.push_str(text);
+            used.live = last_lines(&used.live).to_owned();
+        }
+    }
+
+    /// Shows the newest output of a tool that is running.
+    pub fn show_output(&mut self, call: &str, tail: String) {
+        let mut entries = self.newest().iter_mut().rev();
+        let used = entries.find_map(|entry| match &mut entry.item.what {
+            What::Used(used) if used.call.id == call => Some((&mut entry.layout, used)),
+            _ => None,
+        });
+        if let Some((layout, used)) = used.filter(|(_, used)| used.output.is_none()) {
+            used.live = tail;
+            *layout = None;
+        }
+    }
+
+    /// Returns true if an item is the first of its speaker: it gets a heading.
+    fn begins(&self, index: usize) -> bool {
+        let speaker = self.items[index].item.speaker();
+        let before = self.items.iter().take(index).rev();
+        let before = before.filter_map(|entry| entry.item.speaker()).next();
+        before.map(|speaker| &speaker.id) != speaker.map(|speaker| &speaker.id)
+    }
+
+    /// Folds or unfolds one tool call or long message.
     fn toggle(&mut self, index: usize) -> bool {
         let Some(entry) = self.items.get_mut(index) else {
             return false;
         };
-        let What::Used(used) = &mut entry.item.what else {
+        let Some(folded) = entry.is_folded() else {
             return false;
         };
-        used.folded = !used.folded;
-        entry.layout = None;
+        entry.fold(!folded);
         self.arrange();
         true
     }
 
-    /// Folds or unfolds all loaded tool calls.
+    /// Folds or unfolds all loaded tool calls and long messages.
     pub fn fold_all(&mut self, folded: bool) {
         for entry in self.items.iter_mut().chain(&mut self.tail) {
-            if let What::Used(used) = &mut entry.item.what
-                && used.folded != folded
-            {
-                used.folded = folded;
-                entry.layout = None;
+            if entry.is_folded() == Some(!folded) {
+                entry.fold(folded);
             }
         }
         self.arrange();
     }
 
     fn any_folded(&self) -> bool {
-        let folded = |entry: &Entry| matches!(&entry.item.what, What::Used(used) if used.folded);
-        self.items.iter().any(folded)
+        let mut items = self.items.iter();
+        items.any(|entry| entry.is_folded() == Some(true))
     }
 
-    /// Visible rows from the top, each with whether it is highlighted.
-    pub fn rows(&self) -> impl Iterator<Item = (&Row, bool)> {
+    /// Visible rows from the top.
+    pub fn rows(&self) -> impl Iterator<Item = VisibleRow<'_>> {
         self.visible.iter().filter_map(|spot| {
-            let layout = self.layout_at(*spot)?;
-            let head = matches!(layout.mark(spot.row), Mark::Head(_));
-            let marked = head && self.marked == Some(spot.id);
+            let entry = &self.items[self.index(spot.id)?];
+            let layout = entry.layout.as_ref()?;
+            let mark = layout.mark(spot.row);
+            let is_head = matches!(mark, Mark::Head(_));
+            let is_marked = is_head && self.marked == Some(spot.id);
             let row = layout.row(spot.row)?;
-            let stands_out = self.is_selected(*spot) || marked && !row.line.spans.is_empty();
-            Some((row, stands_out))
+            Some(VisibleRow {
+                row,
+                // The first row of a head is the gap before the message.
+                is_own: entry.is_own() && mark != Mark::Head(0),
+                stands_out: self.is_selected(*spot) || is_marked && !row.line.spans.is_empty(),
+                selected: self.selected_part(*spot),
+            })
         })
     }
 
@@ -375,6 +488,14 @@ impl Transcript {
         self.laid = 0;
         self.arrange();
     }
+}
+
+/// Returns the last lines of a text.
+fn last_lines(text: &str) -> &str {
+    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(LIVE_BYTES))..];
+    let whole = text.strip_suffix('\n').unwrap_or(text);
+    let feeds = whole.rmatch_indices('\n').map(|(at, _)| at + 1);
+    &text[feeds.take(LIVE_LINES).nth(LIVE_LINES - 1).unwrap_or(0)..]
 }
 
 #[cfg(test)]

@@ -1,23 +1,28 @@
 //! `update`: changes the state for each event and returns the effects to perform.
 
 mod answers;
+mod command;
 mod held;
+mod help;
 mod mouse;
+mod notify;
 mod overlay;
+mod queued;
+mod reading;
 mod session;
 mod slash;
+mod switch;
 #[cfg(test)]
 mod tests;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ratatui::layout::Size;
-use tertulia_agents::approval::PermissionChange;
-use tertulia_engine::text::permissions::meaning;
+use tertulia_core::entry::Kind;
 
 use super::activity::Doing;
+use super::completion::Asked;
 use super::effect::{Effect, Event, Next, Now};
 use super::geometry;
-use super::help::{Help, HelpRow};
 use super::input;
 use super::item::Tone;
 use super::keymap::{self, Action, Where};
@@ -27,6 +32,7 @@ use super::rewind::Rewind;
 use super::slash::{self as commands, Slash};
 use super::state::{Layer, Phase, Running, State};
 use super::store_service::Request;
+use super::toast::Until;
 use super::transcript;
 pub use slash::sessions;
 
@@ -42,6 +48,10 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Key(key) => pressed(state, key, now),
         Event::Paste(text) => pasted(state, &text, now),
         Event::Mouse(mouse) => mouse::pointed(state, mouse, now),
+        Event::Focus(has_focus) => {
+            state.has_focus = Some(has_focus);
+            Vec::new()
+        }
         Event::Resize(size) => {
             resize(state, size);
             // Redraws even if the size is unchanged: a terminal that shrank for a moment has lost
@@ -100,18 +110,33 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
             wanted,
         })));
     }
+    if let Some(scan) = state.transcript.wants_scan() {
+        effects.push(Effect::Ask(Box::new(Request::Scan {
+            session: state.id,
+            kind: state.info.kind,
+            scan,
+        })));
+    }
     effects.extend(overlay::requests(state, now));
     effects
 }
 
 /// Placeholder of the empty input.
 fn hint(state: &State) -> &'static str {
-    if let Some(Layer::Approval(..)) = state.overlays.last() {
-        return "y, a or n and Enter answers; anything else is written here";
+    if let Some(Layer::Approval(_, question)) = state.overlays.last() {
+        return match question.instead() {
+            Some(_) => "write above what to do instead",
+            None => "y, a, n or i and Enter answers; anything else is written here",
+        };
+    }
+    if let (Phase::Open, Some(follows)) = (state.phase, &state.info.follows) {
+        return held::placeholder(follows);
     }
     match (state.phase, &state.running) {
         (Phase::Leaving | Phase::Gone, _) => "",
-        (Phase::Open, _) if state.info.follows.is_some() => held::PLACEHOLDER,
+        (Phase::Open, None) if state.offered().is_some() => {
+            "say something, / for commands, or Enter to resume the last session"
+        }
         (Phase::Open, None) => "say something, or / for commands",
         (Phase::Opening, _) | (Phase::Open, Some(_)) => {
             "type ahead: sent when the current answer ends"
@@ -128,71 +153,60 @@ fn resize(state: &mut State, size: Size) {
 }
 
 fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
-    if keymap::only(Where::Anywhere, key) == Some(Action::Redraw) {
-        return vec![Effect::Redraw];
-    }
-    if keymap::only(Where::Anywhere, key) == Some(Action::Detach) {
-        return detach(state, now);
-    }
-    if keymap::only(Where::Anywhere, key) == Some(Action::Suspend) {
-        return vec![Effect::Suspend];
+    state.toasts.end(Until::Key);
+    match keymap::only(Where::Anywhere, key) {
+        Some(Action::Redraw) => return vec![Effect::Redraw],
+        Some(Action::Detach) => return detach(state, now),
+        Some(Action::Suspend) => return vec![Effect::Suspend],
+        // In the help itself, the key closes it.
+        Some(Action::Help) if !matches!(state.overlays.last(), Some(Layer::Help(_))) => {
+            help::open(state);
+            return Vec::new();
+        }
+        _ => {}
     }
     if !state.overlays.is_empty() {
         return overlay::pressed(state, key, now);
     }
     if state.reading {
-        return read(state, key, now);
+        return reading::pressed(state, key, now);
     }
-    match state.input.key(key) {
+    if queued::moves(state, key) {
+        state.keys.forget();
+        return Vec::new();
+    }
+    let did = state.input.key(key);
+    written_to(state, did, now)
+}
+
+/// Applies the outcome of a key or a click in the input.
+fn written_to(state: &mut State, did: input::Did, now: Now) -> Vec<Effect> {
+    match did {
         input::Did::Nothing | input::Did::Changed => {
             state.keys.forget();
-            Vec::new()
+            queued::emptied(state, now)
         }
         input::Did::Complete(asked) => {
             state.keys.forget();
-            vec![Effect::Ask(Box::new(Request::Complete(asked)))]
+            vec![complete(state, asked)]
         }
         input::Did::Submit(words) => {
             state.keys.forget();
             submitted(state, words, now)
         }
+        input::Did::Run(command) => {
+            state.keys.forget();
+            command::run(state, command, now)
+        }
+        input::Did::SubmitNothing => {
+            state.keys.forget();
+            match state.offered().map(|last| last.id) {
+                Some(id) => change(state, Next::resume(id), now),
+                None => Vec::new(),
+            }
+        }
         input::Did::Leave => leave(state, None),
         input::Did::Pass(key) => match state.keys.action(Where::Talk, key, now.tick) {
-            Some(action) => act(state, action, now),
-            None => Vec::new(),
-        },
-    }
-}
-
-/// Handles a key in reading mode.
-fn read(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
-    let did = state.transcript.key(key);
-    followed(state, did, now)
-}
-
-/// Applies the outcome of a transcript action.
-fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
-    match did {
-        transcript::Did::Nothing | transcript::Did::Changed => {
-            state.keys.forget();
-            Vec::new()
-        }
-        transcript::Did::Copy(text) => copy(state, text, now),
-        transcript::Did::NotFound(words) => {
-            let text = format!("'{words}' not found in the loaded part; /search looks everywhere");
-            state.toasts.push(Tone::Note, &text, now.at);
-            Vec::new()
-        }
-        transcript::Did::Leave => {
-            state.reading = false;
-            state.transcript.go_to_end();
-            Vec::new()
-        }
-        transcript::Did::Pass(key) => match state.keys.action(Where::Transcript, key, now.tick) {
-            Some(Action::Close) => {
-                state.reading = false;
-                Vec::new()
-            }
             Some(action) => act(state, action, now),
             None => Vec::new(),
         },
@@ -212,6 +226,8 @@ fn copy(state: &mut State, text: String, now: Now) -> Vec<Effect> {
 
 fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
     match action {
+        // Without messages there is nothing to go back to.
+        Action::Cancel if state.meta.is_none() && !state.is_running() => Vec::new(),
         Action::Cancel => stop(state, now, "Esc again: choose a message to go back to"),
         Action::Interrupt => interrupt(state, now),
         Action::Leave => ended(state, INTERRUPT),
@@ -236,21 +252,14 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
             state.todos.toggle();
             Vec::new()
         }
-        Action::Mode => switch_mode(state, now),
+        Action::Mode => slash::switch_mode(state, now),
+        Action::Unqueue => queued::remove(state, now),
         Action::Help => {
-            open(state, Layer::Help(Box::new(Help::new(help_rows()))));
+            help::open(state);
             Vec::new()
         }
         _ => Vec::new(),
     }
-}
-
-/// Switches to the next tool policy.
-fn switch_mode(state: &mut State, now: Now) -> Vec<Effect> {
-    let mode = state.permissions.mode.next();
-    let words = format!("tool policy: {} ({})", mode.name(), meaning(mode));
-    state.toasts.push(Tone::Note, &words, now.at);
-    vec![Effect::Permit(PermissionChange::Mode(mode))]
 }
 
 fn scrolled(state: &mut State, scroll: impl FnOnce(&mut transcript::Transcript)) -> Vec<Effect> {
@@ -262,7 +271,8 @@ fn scrolled(state: &mut State, scroll: impl FnOnce(&mut transcript::Transcript))
 fn stop(state: &mut State, now: Now, otherwise: &str) -> Vec<Effect> {
     let Some(running) = &mut state.running else {
         if state.input.is_empty() {
-            state.toasts.push(Tone::Note, otherwise, now.at);
+            let toasts = &mut state.toasts;
+            toasts.push_until(Until::Key, Tone::Note, otherwise, now.at);
         }
         return Vec::new();
     };
@@ -276,11 +286,8 @@ fn take_back(state: &mut State) {
     if state.ahead.is_empty() {
         return;
     }
-    let mut words: Vec<String> = state.ahead.drain(..).collect();
-    if !state.input.is_empty() {
-        words.push(state.input.text());
-    }
-    state.input.set_text(&words.join("\n"));
+    let words = state.ahead.take_all(state.input.text());
+    state.input.recall(&words.join("\n"));
 }
 
 fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
@@ -288,11 +295,14 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
         return vec![Effect::Abort];
     }
     // Keep text the user does not see (reading mode) or typed ahead.
-    if !state.is_running() && !state.reading {
+    if !state.ahead.is_empty() {
+        take_back(state);
+    } else if !state.is_running() && !state.reading {
         state.input.clear();
     }
     let again = "press Ctrl+C again to exit; the session is saved";
-    state.toasts.push(Tone::Note, again, now.at);
+    let toasts = &mut state.toasts;
+    toasts.push_until(Until::Key, Tone::Note, again, now.at);
     match state.is_running() {
         true => stop(state, now, again),
         false => Vec::new(),
@@ -368,13 +378,13 @@ pub(super) fn may_change(state: &mut State, now: Now) -> bool {
     }
     let is_busy = state.is_running() && !state.info.is_remote;
     if is_busy {
-        let words = "an agent is answering: press Esc first to stop it";
-        state.toasts.push(Tone::Warning, words, now.at);
+        slash::warn(state, slash::BUSY, now);
     }
     !is_busy
 }
 
 fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
+    state.toasts.end(Until::Prompt);
     match commands::parse(&words) {
         Some(Ok(Slash::End | Slash::Exit)) if state.is_leaving() => leave(state, None),
         _ if state.is_leaving() => {
@@ -383,16 +393,24 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
             Vec::new()
         }
         None => say(state, words, now),
+        Some(Ok(command)) if slash::must_wait(state, &command) => {
+            // Put the command back: it can be sent when the answer has ended.
+            state.input.set_text(&words);
+            let why = slash::why_wait(state, &words);
+            state.toasts.push(Tone::Warning, &why, now.at);
+            Vec::new()
+        }
         Some(Ok(command)) => {
+            state.ahead.drop_edited();
             let mut effects = vec![Effect::Ask(Box::new(Request::Remember(words)))];
             effects.extend(slash::done(state, command, now));
+            effects.extend(session::go_on(state, now));
             effects
         }
         Some(Err(wrong)) => {
             // Put the command back so that a typo can be corrected.
             state.input.set_text(&words);
-            state.toasts.push(Tone::Warning, &wrong.to_string(), now.at);
-            Vec::new()
+            slash::warn(state, &wrong.to_string(), now)
         }
     }
 }
@@ -403,10 +421,12 @@ pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
         return held::say(state, &words, now);
     }
     let remembered = Effect::Ask(Box::new(Request::Remember(words.clone())));
-    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
-        state.ahead.push_back(words);
+    if state.phase != Phase::Open || !state.is_free() {
+        state.ahead.put(words);
         return vec![remembered];
     }
+    // The others waited for the one that was edited.
+    state.ahead.drop_edited();
     vec![remembered, start_turn(state, LiveCommand::Say(words), now)]
 }
 
@@ -414,11 +434,15 @@ pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
 fn start_turn(state: &mut State, command: LiveCommand, now: Now) -> Effect {
     let doing = match command {
         LiveCommand::Compact => Doing::SummingUp,
+        LiveCommand::Run(ref command) => Doing::running(command),
         _ => Doing::Thinking,
     };
     begin(state, doing, now);
     if let Some(running) = &mut state.running {
-        running.unheard = matches!(&command, LiveCommand::Say(words) if !words.is_empty());
+        running.unheard = match &command {
+            LiveCommand::Say(words) if !words.is_empty() => Some(words.clone()),
+            _ => None,
+        };
     }
     Effect::Command(command)
 }
@@ -426,19 +450,24 @@ fn start_turn(state: &mut State, command: LiveCommand, now: Now) -> Effect {
 /// Marks a turn as running.
 fn begin(state: &mut State, doing: Doing, now: Now) {
     let who = state.info.speaker();
+    // From the first turn on, it is a session like any other.
+    state.info.restored = None;
     state.failed = false;
     state.transcript.go_to_end();
-    state.activity.begin(&who.display_name, now.at);
+    let since = state.info.busy_since.unwrap_or(now.at);
+    state.activity.begin(&who.display_name, since);
     state.activity.does(doing.clone());
     state.running = Some(Running {
-        since: now.at,
+        since,
+        began: since,
         who,
         doing,
         tool: String::new(),
         then: Doing::Thinking,
         letters: 0,
         stopped: false,
-        unheard: false,
+        unheard: None,
+        refused: false,
     });
 }
 
@@ -453,9 +482,15 @@ fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
 fn written(state: &mut State, text: &str) -> Vec<Effect> {
     state.reading = false;
     match state.input.paste(text) {
-        input::Did::Complete(asked) => vec![Effect::Ask(Box::new(Request::Complete(asked)))],
+        input::Did::Complete(asked) => vec![complete(state, asked)],
         _ => Vec::new(),
     }
+}
+
+/// Requests completion candidates.
+fn complete(state: &State, asked: Asked) -> Effect {
+    let agent = (state.info.kind == Kind::Chat).then(|| state.info.agent.clone());
+    Effect::Ask(Box::new(Request::Complete(asked, agent)))
 }
 
 /// Opens an overlay.
@@ -466,27 +501,4 @@ pub(super) fn open(state: &mut State, mut layer: Layer) {
     // An answer to an overlay that was closed must not reach the next one of its kind.
     overlay.number(state.opened << 32);
     state.overlays.push(layer);
-}
-
-/// Rows of the help overlay: commands, keys and mouse.
-fn help_rows() -> Vec<HelpRow> {
-    let keys = keymap::help().into_iter().map(|row| HelpRow {
-        part: row.at.heading().to_owned(),
-        keys: row.keys,
-        what: row.meaning.to_owned(),
-    });
-    let commands = commands::COMMANDS.iter().map(|command| HelpRow {
-        part: "Commands".to_owned(),
-        keys: format!("{} {}", command.name, command.arguments)
-            .trim_end()
-            .to_owned(),
-        what: command.help.to_owned(),
-    });
-    let mouse = HelpRow {
-        part: "The mouse".to_owned(),
-        keys: "wheel, drag".to_owned(),
-        what: "scroll; copy what is dragged over (hold Shift for the terminal's own selection)"
-            .to_owned(),
-    };
-    commands.chain(keys).chain([mouse]).collect()
 }

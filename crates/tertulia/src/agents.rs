@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tertulia_agents::api::Provider;
 use tertulia_agents::vendor::Vendor;
 use tertulia_agents::{Agent, ToolSide};
+use tertulia_engine::slash;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
@@ -22,6 +23,8 @@ pub use registered::{
 };
 pub use team::for_team;
 
+/// Reason for an agent that the user named.
+pub const ASKED_FOR: &str = "asked for";
 /// The built-in agent, which needs no configuration.
 pub const DEMO: &str = "demo";
 /// Agent type for arbitrary programs.
@@ -37,6 +40,13 @@ const COMPACT_OLLAMA_AT: u64 = 3_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
     pub name: Option<&'a str>,
+    pub model: Option<&'a str>,
+}
+
+/// Agent of a session, and the model that the user chose for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    pub name: &'a str,
     pub model: Option<&'a str>,
 }
 
@@ -63,9 +73,10 @@ struct Pick {
 pub fn choose(
     settings: &Settings,
     asked: &Asked<'_>,
-    recorded: Option<&str>,
+    recorded: Option<Recorded<'_>>,
 ) -> CommandResult<Chosen> {
-    let pick = pick(settings, asked, recorded);
+    let pick = pick(settings, asked, recorded.map(|recorded| recorded.name));
+    let recorded = recorded.filter(|recorded| recorded.name == pick.name);
     let joined = with_registered_for(settings, &pick.name)?;
     let name = aliases::resolved(&pick.name, |name| is_known(&joined, name));
     // The registry entry of the resolved name.
@@ -80,14 +91,12 @@ pub fn choose(
         CommandError::new(ErrorKind::Agent, words)
             .hint("add it to the settings again, or choose another agent with --agent NAME")
     };
-    if recorded == Some(pick.name.as_str())
-        && pick.source != Source::Person
-        && !is_known(settings, name)
-    {
+    if recorded.is_some() && pick.source != Source::Person && !is_known(settings, name) {
         return Err(gone());
     }
+    let model = asked.model.or(recorded.and_then(|recorded| recorded.model));
     Ok(Chosen {
-        agent: named(settings, name, asked.model)?,
+        agent: named(settings, name, model)?,
         reason: pick.reason,
         unasked: pick.unasked,
         compact_at: Some(described.compact_at.unwrap_or(usual)),
@@ -104,10 +113,10 @@ fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick 
         unasked: false,
     };
     if let Some(name) = asked.name {
-        return picked(name, Source::Person, "asked for");
+        return picked(name, Source::Person, ASKED_FOR);
     }
     if let Some((name, Source::Person)) = &settings.agent {
-        return picked(name, Source::Person, "asked for");
+        return picked(name, Source::Person, ASKED_FOR);
     }
     // Even if it is no longer available: a session is not sent to another provider unasked.
     if let Some(name) = recorded {
@@ -176,20 +185,25 @@ pub fn named(
 ) -> CommandResult<Arc<dyn Agent>> {
     let name = aliases::resolved(name, |name| is_known(settings, name));
     if !is_known(settings, name) {
-        return Err(
-            CommandError::new(ErrorKind::NotFound, format!("there is no agent '{name}'")).hint(
-                format!(
-                    "known: {}; describe others in [agents.NAME] of the settings, or register a program: `tertulia agents register`",
-                    names(settings).join(", ")
-                ),
-            ),
-        );
+        return Err(unknown(settings, name));
     }
     let mut described = described(settings, name);
     if let Some(model) = model {
         described.model = Some(model.to_owned());
     }
     build::agent(settings, name, &described)
+}
+
+/// Returns the error for a name that no agent has, with the nearest that one has.
+fn unknown(settings: &Settings, name: &str) -> CommandError {
+    let known = names(settings);
+    let nearest = slash::nearest(name, known.iter().map(String::as_str));
+    let nearest = nearest.map(|near| format!("; did you mean {near}?"));
+    let words = format!("there is no agent '{name}'{}", nearest.unwrap_or_default());
+    CommandError::new(ErrorKind::NotFound, words).hint(format!(
+        "known: {}; describe others in [agents.NAME] of the settings, or register a program: `tertulia agents register`",
+        known.join(", ")
+    ))
 }
 
 /// Environment variables that hold API keys; commands run by an agent do not inherit them.

@@ -1,9 +1,11 @@
 //! Reads the first message from the arguments, from standard input, or from both.
 
 use std::io::{self, Read};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tertulia_core::entry::MESSAGE_LIMIT;
+use tertulia_engine::prompt::Prompt;
 use tertulia_store::check_message;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -25,14 +27,15 @@ pub enum Attached {
 }
 
 /// Returns the message, if there is one: the prompt, standard input, or the prompt with the input
-/// below it.
-pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResult<Option<String>> {
+/// below it. Only the prompt attaches files: the input may be anybody's words.
+pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResult<Option<Prompt>> {
     let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
     let piped = if ui.has_keyboard() || (prompt.is_some() && is_silent(ui)) {
         None
     } else {
         piped()?
     };
+    let typed = prompt.as_ref().map_or(0, String::len);
     let words = match (prompt, piped) {
         (Some(prompt), Some(piped)) if attached == Attached::Fenced => {
             Some(format!("{prompt}\n\n{}", fenced(&piped)))
@@ -44,7 +47,42 @@ pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResul
     if let Some(words) = &words {
         check_message(words)?;
     }
-    Ok(words)
+    Ok(words.map(|words| Prompt {
+        typed,
+        ..Prompt::from(words)
+    }))
+}
+
+/// Adds the files of `--attach` to a message, as the user would write them.
+pub fn with_files(
+    words: Option<Prompt>,
+    files: &[String],
+    cwd: &Path,
+) -> CommandResult<Option<Prompt>> {
+    if files.is_empty() {
+        return Ok(words);
+    }
+    let Some(Prompt { text, typed, .. }) = words else {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "--attach needs a prompt",
+        ));
+    };
+    let (prompt, piped) = text.split_at(typed);
+    let mut prompt = prompt.to_owned();
+    for file in files {
+        if file.contains(['"', '\n']) || !cwd.join(file).is_file() {
+            let words = format!("there is no file '{file}' to attach");
+            return Err(CommandError::new(ErrorKind::Usage, words));
+        }
+        let gap = if prompt.is_empty() { "" } else { "\n" };
+        prompt.push_str(&format!("{gap}@\"{file}\""));
+    }
+    let gap = if typed == 0 { "\n\n" } else { "" };
+    Ok(Some(Prompt {
+        typed: prompt.len(),
+        ..Prompt::from(format!("{prompt}{gap}{piped}"))
+    }))
 }
 
 /// Puts text between fences that are longer than any in it.

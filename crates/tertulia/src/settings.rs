@@ -6,6 +6,8 @@ mod agent;
 pub mod postgres_password;
 mod prices;
 mod project_file;
+#[cfg(feature = "tui")]
+mod screen;
 mod seal;
 mod store_url;
 mod values;
@@ -27,6 +29,8 @@ use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
+#[cfg(feature = "tui")]
+pub use screen::ScreenSettings;
 pub use seal::SealSettings;
 pub use store_url::{StoreUrl, without_password};
 use values::Reader;
@@ -73,6 +77,9 @@ pub struct Settings {
     pub password_command: Option<Vec<String>>,
     /// Partner of `sync`, and the folder that a relative path in it belongs to.
     pub sync_with: Option<(String, PathBuf)>,
+    /// How the full-screen interface looks and calls the user.
+    #[cfg(feature = "tui")]
+    pub screen: ScreenSettings,
     /// Location of the agent registry.
     pub registry: registry::Place,
     /// Folder of the program's own data.
@@ -178,6 +185,10 @@ const TOP_KEYS: &[&str] = &[
     "seal",
     "postgres",
     "sync",
+    "notify",
+    "theme",
+    "keys",
+    "vim",
 ];
 const POSTGRES_KEYS: &[&str] = &["password_command"];
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
@@ -205,6 +216,8 @@ impl Settings {
             seal: SealSettings::default(),
             password_command: None,
             sync_with: None,
+            #[cfg(feature = "tui")]
+            screen: ScreenSettings::default(),
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
@@ -340,15 +353,14 @@ impl Settings {
             let reader = reader.within("postgres");
             self.password_command = agent::command_words(&reader, postgres, "password_command");
         }
-        if let Some(retention) = reader.table(table, "retention") {
-            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
-            self.retention = reader.within("retention").retention(retention);
-        }
+        self.read_retention(file, &reader, table);
         if let Some(seal) = reader.table(table, "seal") {
             self.warn_unknown(file, "seal.", seal, seal::KEYS);
             let read = seal::read(&reader.within("seal"), seal, base);
             self.seal.extend(read);
         }
+        #[cfg(feature = "tui")]
+        self.read_screen(file, &reader, table);
         let own = reader.table(table, "prices");
         let own = own.map(|own| self.read_prices(file, &reader.within("prices"), own));
         // A project's prices come before the user's.
@@ -374,6 +386,32 @@ impl Settings {
                 Ok(chooses_store)
             }
         }
+    }
+
+    fn read_retention(&mut self, file: &Path, reader: &Reader<'_>, table: &Table) {
+        if let Some(retention) = reader.table(table, "retention") {
+            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
+            self.retention = reader.within("retention").retention(retention);
+        }
+    }
+
+    #[cfg(feature = "tui")]
+    fn read_screen(&mut self, file: &Path, reader: &Reader<'_>, table: &Table) {
+        if let Some(notify) = reader.table(table, "notify") {
+            self.warn_unknown(file, "notify.", notify, screen::NOTIFY_KEYS);
+            self.screen.read_notify(&reader.within("notify"), notify);
+        }
+        match table.get("theme") {
+            Some(Value::Table(theme)) => {
+                self.warn_unknown(file, "theme.", theme, &screen::theme_keys());
+                self.screen.read_theme(&reader.within("theme"), theme);
+            }
+            _ => self.screen.read_theme_name(reader, table, "theme"),
+        }
+        if let Some(keys) = reader.table(table, "keys") {
+            self.screen.read_keys(&reader.within("keys"), keys);
+        }
+        self.screen.vim = reader.flag(table, "vim").unwrap_or(self.screen.vim);
     }
 
     fn read_prices(&mut self, file: &Path, reader: &Reader<'_>, models: &Table) -> Vec<PriceRow> {

@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tertulia_agents::approval::ToolRequest;
 use tertulia_agents::{AgentEvent, TodoState};
-use tertulia_core::entry::{Entry, Kind, Message, SpeakerKind, ToolOutcome};
+use tertulia_core::entry::{Body, Entry, Kind, Message, SpeakerKind, ToolOutcome, human};
 use tertulia_core::team::markers;
 pub use tertulia_engine::text::entries::{
-    call_line, count, damage, entry_kind, entry_line, messages, statistics,
+    attached_line, call_line, count, damage, entry_kind, entry_line, messages, statistics,
 };
+
+use tertulia_engine::text::tools;
 
 use crate::moment::clock;
 use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
@@ -60,6 +62,9 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
         text.push_str(content.trim_end_matches('\n'));
         text.push('\n');
     }
+    for file in &message.attachments {
+        text.push_str(&ui.styled(DIM, &format!("{}\n", attached_line(file))));
+    }
     for call in &message.tool_calls {
         text.push_str(&ui.styled(
             DIM,
@@ -71,6 +76,28 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
         ));
     }
     text
+}
+
+/// Formats a shell command of the user, or its output, for a transcript.
+pub fn command(ui: &Ui, entry: &Entry, now: Timestamp) -> Option<String> {
+    // As in messages, only a terminal can be harmed.
+    let shown = |text: &str| match ui.has_screen() {
+        true => harmless(text),
+        false => text.to_owned(),
+    };
+    match &entry.body {
+        Body::Shell(shell) => {
+            let name = ui.styled(HUMAN, &human().display_name);
+            let when = format!("{} · {}", entry.seq, clock(entry.at, now));
+            let when = ui.styled(DIM, &when);
+            Some(format!("\n{name}  {when}\n!{}\n", shown(&shell.command)))
+        }
+        Body::ShellOutput(shell) => {
+            let text = shell.text();
+            Some(format!("{}\n", shown(text.trim_end_matches('\n'))))
+        }
+        _ => None,
+    }
 }
 
 /// Converts an agent event to a JSON object of the stream, if the stream reports it.
@@ -100,7 +127,10 @@ pub fn event_object(event: &AgentEvent) -> Option<Value> {
         }),
         AgentEvent::Remark(text) => json!({ "type": "remark", "text": text }),
         AgentEvent::Unknown(value) => json!({ "type": "agent.event", "event": value }),
-        AgentEvent::Usage(_) | AgentEvent::Session(_) | AgentEvent::Model(_) => return None,
+        AgentEvent::ToolOutput { .. }
+        | AgentEvent::Usage(_)
+        | AgentEvent::Session(_)
+        | AgentEvent::Model(_) => return None,
     })
 }
 
@@ -147,13 +177,17 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
         AgentEvent::Session(id) => format!("its own session is {id}"),
         AgentEvent::Model(model) => format!("its model is {model}"),
         AgentEvent::Unknown(value) => format!("unknown event: {}", fit(&value.to_string(), 200)),
-        AgentEvent::Text(_) | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => return None,
+        AgentEvent::Text(_)
+        | AgentEvent::Reasoning(_)
+        | AgentEvent::ToolOutput { .. }
+        | AgentEvent::Usage(_) => return None,
     })
 }
 
 /// Formats a permission question.
 pub fn request(ui: &Ui, request: &ToolRequest) -> String {
-    let head = format!("{} ({} risk)", request.call.name, request.risk.name());
+    let (wish, risk) = (tools::wish(request), request.risk.name());
+    let head = format!("The agent wants to {wish}, {risk} risk");
     let mut text = ui.styled_words(BOLD, &harmless(&head));
     for line in harmless(&request.preview).lines() {
         let line = match line.as_bytes().first() {

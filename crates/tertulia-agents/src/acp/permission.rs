@@ -49,13 +49,13 @@ fn risk(kind: &str) -> Risk {
 
 /// Returns the answer as one of the agent's options. The options' kinds have a defined meaning;
 /// their ids do not.
-pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
+pub(super) fn answer(options: &Value, verdict: &Verdict) -> Value {
     let kinds = match verdict {
         // A yes to one call must not become a permanent one.
         Verdict::Yes => &["allow_once"][..],
         // The session remembers what is always allowed, and can revoke it; the agent could not.
         Verdict::Always => &["allow_once", "allow_always"],
-        Verdict::No => &["reject_once", "reject_always"],
+        Verdict::No | Verdict::Instead(_) => &["reject_once", "reject_always"],
     };
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let chosen = kinds
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn chosen(options: &Value, verdict: Verdict) -> Value {
-        answer(options, verdict)["outcome"]["optionId"].clone()
+        answer(options, &verdict)["outcome"]["optionId"].clone()
     }
 
     #[test]
@@ -99,15 +99,15 @@ mod tests {
     fn the_next_best_option_is_taken() {
         let only_once = json!([{ "optionId": "a", "kind": "allow_once" }]);
         assert_eq!(chosen(&only_once, Verdict::Always), "a");
-        assert_eq!(answer(&only_once, Verdict::No), cancelled());
+        assert_eq!(answer(&only_once, &Verdict::No), cancelled());
         let for_good = json!([
             { "optionId": "a", "kind": "allow_always" },
             { "optionId": "r", "kind": "reject_always" },
         ]);
-        assert_eq!(answer(&for_good, Verdict::Yes), cancelled());
+        assert_eq!(answer(&for_good, &Verdict::Yes), cancelled());
         assert_eq!(chosen(&for_good, Verdict::Always), "a");
         assert_eq!(chosen(&for_good, Verdict::No), "r");
-        assert_eq!(answer(&json!(null), Verdict::Yes), cancelled());
+        assert_eq!(answer(&json!(null), &Verdict::Yes), cancelled());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use agent_client_protocol::v1::Responder;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::failure;
@@ -14,7 +15,8 @@ use super::permission;
 use super::updates::{self, Updates};
 use super::watch::{End, Lost, Watch};
 use crate::approval::{ToolRequest, Verdict};
-use crate::{AgentError, AgentEvent, Outcome};
+use crate::{AgentError, AgentEvent, Outcome, denial};
+use tertulia_core::entry::Usage;
 
 /// A permission request that waits for its answer.
 struct PendingPermission {
@@ -35,6 +37,10 @@ struct Turn<'a> {
     asked: Option<(PendingPermission, Answer)>,
     waiting: VecDeque<PendingPermission>,
     refused: bool,
+    /// What the user wants instead of denied tools. The protocol has no place for it in the answer to
+    /// a permission request, so it is the next prompt.
+    instead: Vec<String>,
+    spent: Option<Usage>,
     /// Deadline for the agent to stop, once it was cancelled.
     stop_by: Option<Instant>,
     /// Silence before this moment does not count against the agent.
@@ -48,7 +54,8 @@ pub(super) struct Prompted {
     pub(super) heard: bool,
 }
 
-/// Sends the prompt and forwards updates until the agent has ended its answer.
+/// Sends the prompt and forwards updates until the agent has ended its answer. What the user wants
+/// instead of a denied tool is sent as another prompt.
 pub(super) async fn prompt(
     live: &Live,
     watch: &Watch<'_>,
@@ -63,45 +70,32 @@ pub(super) async fn prompt(
         asked: None,
         waiting: VecDeque::new(),
         refused: false,
+        instead: Vec::new(),
+        spent: None,
         stop_by: None,
         since: Instant::now(),
     };
     let mut incoming = live.listen();
-    let params = json!({
-        "sessionId": session, "prompt": [{ "type": "text", "text": words }],
-    });
-    let reply = live.ask("session/prompt", params);
-    tokio::pin!(reply);
-    let lost = |lost| Prompted {
-        end: Err(End::Lost(lost)),
-        heard: true,
-    };
-    let told = loop {
-        let (asking, stop_by, since) = (turn.asked.is_some(), turn.stop_by, turn.since);
-        let stopping = stop_by.is_some();
-        tokio::select! {
-            // Limits first: an agent that never stops sending must not outrun them.
-            biased;
-            () = watch.sink.cancel().cancelled(), if !stopping => turn.stop(),
-            () = until(stop_by) => return lost(Lost::Cancelled),
-            () = watch.total(), if !stopping => {
-                return lost(Lost::Total(watch.patience.total));
+    let mut words = words;
+    loop {
+        let told = match turn.answered(words, &mut incoming).await {
+            Ok(told) => told,
+            Err(lost) => {
+                return Prompted {
+                    end: Err(End::Lost(lost)),
+                    heard: true,
+                };
             }
-            verdict = turn.verdict(), if asking => turn.settle(verdict),
-            Some(item) = incoming.recv() => turn.take(item).await,
-            told = &mut reply => break told,
-            () = live.silent(since, watch.patience.idle), if !asking && !stopping => {
-                return lost(Lost::Idle(watch.patience.idle));
+        };
+        match turn.next_prompt(&told).await {
+            Some(next) => words = next,
+            None => {
+                return Prompted {
+                    heard: turn.updates.heard(),
+                    end: turn.end(told).await,
+                };
             }
         }
-    };
-    // Messages that came before the response belong to the answer.
-    while let Ok(item) = incoming.try_recv() {
-        turn.take(item).await;
-    }
-    Prompted {
-        heard: turn.updates.heard(),
-        end: turn.end(told).await,
     }
 }
 
@@ -113,6 +107,68 @@ async fn until(at: Option<Instant>) {
 }
 
 impl Turn<'_> {
+    /// Sends one prompt and forwards updates until the agent responds.
+    async fn answered(
+        &mut self,
+        words: String,
+        incoming: &mut mpsc::Receiver<Incoming>,
+    ) -> Result<Result<Value, Unanswered>, Lost> {
+        let (live, watch) = (self.live, self.watch);
+        let params = json!({
+            "sessionId": self.session, "prompt": [{ "type": "text", "text": words }],
+        });
+        let reply = live.ask("session/prompt", params);
+        tokio::pin!(reply);
+        let told = loop {
+            let (asking, stop_by, since) = (self.asked.is_some(), self.stop_by, self.since);
+            let stopping = stop_by.is_some();
+            tokio::select! {
+                // Limits first: an agent that never stops sending must not outrun them.
+                biased;
+                () = watch.sink.cancel().cancelled(), if !stopping => self.stop(),
+                () = until(stop_by) => return Err(Lost::Cancelled),
+                () = watch.total(), if !stopping => {
+                    return Err(Lost::Total(watch.patience.total));
+                }
+                verdict = self.verdict(), if asking => self.settle(verdict),
+                Some(item) = incoming.recv() => self.take(item).await,
+                told = &mut reply => break told,
+                () = live.silent(since, watch.patience.idle), if !asking && !stopping => {
+                    return Err(Lost::Idle(watch.patience.idle));
+                }
+            }
+        };
+        // Messages that came before the response belong to the answer.
+        while let Ok(item) = incoming.try_recv() {
+            self.take(item).await;
+        }
+        Ok(told)
+    }
+
+    /// Returns the prompt that follows a response: what the user wants instead of denied tools.
+    async fn next_prompt(&mut self, told: &Result<Value, Unanswered>) -> Option<String> {
+        let words = std::mem::take(&mut self.instead);
+        let is_over = self.stop_by.is_some() || self.updates.broken().is_some();
+        let told = told
+            .as_ref()
+            .ok()
+            .filter(|_| !is_over && !words.is_empty())?;
+        self.cancel_requests();
+        self.refused = false;
+        self.count(told);
+        let denied = self.updates.denied();
+        self.updates.part();
+        self.say(denied).await;
+        Some(words.join("\n\n"))
+    }
+
+    /// Adds the usage of a response.
+    fn count(&mut self, told: &Value) {
+        if let Some(usage) = updates::usage(told) {
+            self.spent = Some(self.spent.unwrap_or_default().plus(usage));
+        }
+    }
+
     async fn take(&mut self, item: Incoming) {
         let (Incoming::Update(params) | Incoming::Permission(params, _)) = &item;
         let ours = params["sessionId"] == self.session;
@@ -165,13 +221,16 @@ impl Turn<'_> {
     }
 
     fn answer(&mut self, pending: PendingPermission, verdict: Verdict) {
-        self.refused |= verdict == Verdict::No;
-        if verdict == Verdict::No {
-            self.updates.deny(&pending.request.call.id);
+        if !verdict.allows() {
+            self.refused = true;
+            let reason = verdict.reason();
+            self.instead.extend(reason.map(str::to_owned));
+            let reason = reason.map(denial);
+            self.updates.deny(&pending.request.call.id, reason);
         }
         respond(
             pending.responder,
-            permission::answer(&pending.options, verdict),
+            permission::answer(&pending.options, &verdict),
         );
     }
 
@@ -217,7 +276,8 @@ impl Turn<'_> {
             }
             Err(Unanswered::Told(error)) => return Err(End::Told(error)),
         };
-        let usage = updates::usage(&told).map(AgentEvent::Usage);
+        self.count(&told);
+        let usage = self.spent.map(AgentEvent::Usage);
         let reason = told["stopReason"].as_str().unwrap_or_default();
         let turn = failure::Turn {
             stopped,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::content;
+use crate::tool::tail::Tail;
 use crate::{AgentEvent, Todo, TodoState, denied};
 use tertulia_core::entry::{ToolCall, Usage};
 
@@ -34,8 +35,8 @@ pub(super) struct Call {
     /// Output of its terminal.
     terminal: String,
     started: bool,
-    /// Whether it was denied.
-    denied: bool,
+    /// Why it was denied, if it was: empty without a reason of the user's.
+    denied: Option<String>,
 }
 
 /// Reason for a denied tool, if the agent sends none.
@@ -96,18 +97,23 @@ impl Updates {
         (id.to_owned(), known, events)
     }
 
-    /// Records that a tool call was denied.
-    pub(super) fn deny(&mut self, id: &str) {
+    /// Records that a tool call was denied, and the user's reason.
+    pub(super) fn deny(&mut self, id: &str, reason: Option<String>) {
         if let Some(call) = self.calls.get_mut(id) {
-            call.denied = true;
+            call.denied = Some(reason.unwrap_or_default());
         }
+    }
+
+    /// Separates text that follows from the text before.
+    pub(super) fn part(&mut self) {
+        self.apart = true;
     }
 
     /// Completes the denied calls for which the agent sent no end.
     pub(super) fn denied(&mut self) -> Vec<AgentEvent> {
         let calls = std::mem::take(&mut self.calls).into_iter();
         let (denied, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            calls.partition(|(_, call)| call.denied && call.started);
+            calls.partition(|(_, call)| call.denied.is_some() && call.started);
         self.calls = open;
         let ends = denied.iter();
         ends.map(|(id, call)| completed(id, call, String::new(), false))
@@ -153,8 +159,15 @@ impl Updates {
         if complete || over || status == Some("in_progress") {
             events.extend(self.start(id));
         }
+        if !over {
+            events.extend(
+                self.calls
+                    .get(id)
+                    .and_then(|call| call.progress(id, update)),
+            );
+        }
         if over && let Some(call) = self.calls.remove(id) {
-            let ok = status == Some("completed") && !call.denied;
+            let ok = status == Some("completed") && call.denied.is_none();
             let output = content::cut(call.output(&update["rawOutput"]));
             events.push(completed(id, &call, output, ok));
         }
@@ -179,7 +192,7 @@ impl Default for Call {
             content: Value::Null,
             terminal: String::new(),
             started: false,
-            denied: false,
+            denied: None,
         }
     }
 }
@@ -225,6 +238,21 @@ impl Call {
         }
     }
 
+    /// Returns the newest output of a running call, if the update brought some.
+    fn progress(&self, id: &str, update: &Value) -> Option<AgentEvent> {
+        let is_diff = |part: &Value| part["type"] == "diff";
+        let content = update["content"].as_array();
+        let tail = if update["_meta"]["terminal_output_delta"]["data"].is_string() {
+            Tail::of(&self.terminal)
+        } else if content.is_some_and(|content| !content.iter().any(is_diff)) {
+            Tail::of(&content::of_tool(&update["content"]))
+        } else {
+            String::new()
+        };
+        let id = id.to_owned();
+        (self.started && !tail.is_empty()).then_some(AgentEvent::ToolOutput { id, tail })
+    }
+
     fn output(&self, raw: &Value) -> String {
         let shown = content::of_tool(&self.content);
         if !shown.is_empty() {
@@ -244,10 +272,11 @@ impl Call {
 
 /// Creates the completion event of a call, marked if it was denied.
 fn completed(id: &str, call: &Call, output: String, ok: bool) -> AgentEvent {
-    let output = match (call.denied, output.trim()) {
-        (false, _) => output,
-        (true, "") => denied(DENIED),
-        (true, why) => denied(why),
+    let output = match (call.denied.as_deref(), output.trim()) {
+        (None, _) => output,
+        (Some(""), "") => denied(DENIED),
+        // The agent's own words, unless the user has given a reason.
+        (Some(""), why) | (Some(why), _) => denied(why),
     };
     AgentEvent::ToolCompleted {
         id: id.to_owned(),

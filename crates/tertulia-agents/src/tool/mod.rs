@@ -2,6 +2,7 @@
 //! confined to one folder.
 
 mod arguments;
+mod attach;
 mod change;
 mod confine;
 mod cut;
@@ -13,22 +14,27 @@ mod read;
 mod replace;
 mod search;
 mod shell;
+pub(crate) mod tail;
+mod user_command;
 mod walk;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::ToolSpec;
 use crate::approval::{Risk, ToolRequest};
 use arguments::Arguments;
+pub use attach::ATTACHMENT_LIMIT;
 use change::{FileDelete, FileEdit, FileWrite};
 use git::GitUse;
 use read::{DirectoryList, FileRead};
 use search::{Glob, Grep};
-use shell::Shell;
+use shell::{Run, Shell};
 use tertulia_core::entry::ToolCall;
+pub use user_command::CommandOutput;
 use walk::Watch;
 
 /// The tools of one session.
@@ -194,6 +200,18 @@ impl Toolbox {
         marker: &str,
         cancel: &CancellationToken,
     ) -> ToolOutput {
+        let (tail, _) = watch::channel(String::new());
+        self.run_watched(call, marker, cancel, tail).await
+    }
+
+    /// Runs a call like [`Toolbox::run`]. `tail` always has the last lines of its output so far.
+    pub async fn run_watched(
+        &self,
+        call: &ToolCall,
+        marker: &str,
+        cancel: &CancellationToken,
+        tail: watch::Sender<String>,
+    ) -> ToolOutput {
         if cancel.is_cancelled() {
             return self.output(Err("stopped".to_owned()));
         }
@@ -208,7 +226,14 @@ impl Toolbox {
                 let looks =
                     self.owner != Owner::Anybody && git::used_by(shell.command()) == GitUse::Looks;
                 let shell = if looks { shell.looking() } else { shell };
-                shell.run(dir, limits, &self.hidden, marker, cancel).await
+                let run = Run {
+                    work_dir: dir,
+                    limits,
+                    hidden: &self.hidden,
+                    marker,
+                    cancel,
+                };
+                shell.run(run, &tail).await
             }
             Ok(Err(why)) => self.output(Err(why)),
             Err(error) => self.output(Err(format!("the tool failed: {error}"))),

@@ -6,18 +6,19 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
 use super::cut::{Ends, within};
+use super::tail::Tail;
 use super::{ToolLimits, ToolOutput, git};
 use crate::ToolSpec;
 use crate::process::{self, Finished, Limits, ProcessError, Program, Utf8Stream};
 use tertulia_core::preview::visible;
 
 /// Maximum length of a command in bytes; longer ones do not fit into one argument.
-const LONGEST: usize = 100_000;
+pub(super) const LONGEST: usize = 100_000;
 /// Number of bytes reserved for the exit status line.
 const STATUS: usize = 160;
 /// Joins both streams before the command begins, so that their order is kept. The command is an
@@ -45,6 +46,17 @@ pub(super) fn spec(limits: &ToolLimits) -> ToolSpec {
             "additionalProperties": false
         }),
     }
+}
+
+/// Where and how a command runs.
+pub(super) struct Run<'a> {
+    pub(super) work_dir: &'a Path,
+    pub(super) limits: &'a ToolLimits,
+    /// Variables that the command does not inherit.
+    pub(super) hidden: &'a [String],
+    /// Identifies the processes of the command.
+    pub(super) marker: &'a str,
+    pub(super) cancel: &'a CancellationToken,
 }
 
 #[derive(Debug)]
@@ -97,24 +109,9 @@ impl Shell {
     }
 
     /// Runs the command. Returns when none of its processes is left.
-    pub(super) async fn run(
-        &self,
-        work_dir: &Path,
-        limits: &ToolLimits,
-        hidden: &[String],
-        marker: &str,
-        cancel: &CancellationToken,
-    ) -> ToolOutput {
-        let program = Program {
-            command: "sh".into(),
-            args: ["-c", WRAPPER, "sh", &self.command]
-                .map(str::to_owned)
-                .into(),
-            env: Vec::new(),
-            without: hidden.to_vec(),
-            work_dir: Some(work_dir.to_owned()),
-            marker: marker.to_owned(),
-        };
+    pub(super) async fn run(&self, run: Run<'_>, tail: &watch::Sender<String>) -> ToolOutput {
+        let limits = run.limits;
+        let program = program(&self.command, run.work_dir, run.hidden, run.marker);
         let process_limits = Limits {
             total: Some(self.time.unwrap_or(limits.time).min(limits.time)),
             // All output passes through; `keep_ends` bounds what is kept.
@@ -124,8 +121,8 @@ impl Shell {
         let (chunks, received) = mpsc::channel(16);
         let most = limits.output.saturating_sub(STATUS.min(limits.output / 2));
         let (finished, printed) = tokio::join!(
-            process::run(&program, b"", &process_limits, cancel, chunks),
-            keep_ends(received, most)
+            process::run(&program, b"", &process_limits, run.cancel, chunks),
+            keep_ends(received, most, tail)
         );
         let told = told(finished, printed);
         ToolOutput {
@@ -135,16 +132,37 @@ impl Shell {
     }
 }
 
-async fn keep_ends(mut received: mpsc::Receiver<Vec<u8>>, most: usize) -> String {
+/// Returns the program that runs a command.
+pub(super) fn program(command: &str, work_dir: &Path, hidden: &[String], marker: &str) -> Program {
+    Program {
+        command: "sh".into(),
+        args: ["-c", WRAPPER, "sh", command].map(str::to_owned).into(),
+        env: Vec::new(),
+        without: hidden.to_vec(),
+        work_dir: Some(work_dir.to_owned()),
+        marker: marker.to_owned(),
+    }
+}
+
+async fn keep_ends(
+    mut received: mpsc::Receiver<Vec<u8>>,
+    most: usize,
+    tail: &watch::Sender<String>,
+) -> String {
     let (mut decoder, mut ends) = (Utf8Stream::default(), Ends::new(most));
+    let mut newest = Tail::default();
     while let Some(chunk) = received.recv().await {
-        ends.push(&without_nul(decoder.push(&chunk)));
+        let text = without_nul(decoder.push(&chunk));
+        ends.push(&text);
+        newest.push(&text);
+        // Fails if the receiver is gone: the output is not watched.
+        let _ = tail.send(newest.text());
     }
     ends.push(&decoder.finish());
     ends.finish()
 }
 
-fn without_nul(text: String) -> String {
+pub(super) fn without_nul(text: String) -> String {
     match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}"),
         false => text,
@@ -152,7 +170,7 @@ fn without_nul(text: String) -> String {
 }
 
 /// Combines the output with a line about the exit status.
-fn told(finished: Result<Finished, ProcessError>, mut text: String) -> ToolOutput {
+pub(super) fn told(finished: Result<Finished, ProcessError>, mut text: String) -> ToolOutput {
     let ok = finished
         .as_ref()
         .is_ok_and(|finished| finished.status.success());

@@ -10,6 +10,7 @@ use super::reading::{
     Dialect, Ending, Exit, Paragraphs, content, failed, list, number, reasoning, started, todos,
     words,
 };
+use crate::tool::tail::Tail;
 use crate::{AgentEvent, Retry, failure};
 use tertulia_core::entry::Usage;
 
@@ -94,6 +95,11 @@ impl Codex {
         let mut events = Vec::new();
         if self.begun.insert(id.to_owned()) {
             events.push(started(id, &tool.name, Some(&tool.arguments)));
+        }
+        let tail = Tail::of(&tool.output);
+        if !done && tool.name == "command_execution" && !tail.is_empty() {
+            let id = id.to_owned();
+            events.push(AgentEvent::ToolOutput { id, tail });
         }
         if done {
             events.push(AgentEvent::ToolCompleted {

@@ -162,7 +162,7 @@ impl PermissionQueue {
     async fn settle(&mut self, verdict: Verdict, sink: &AgentSink) {
         if let Some((request, _)) = self.asked.take() {
             self.hold.set(false);
-            self.send(request.answer(verdict)).await;
+            self.send(request.answer(&verdict)).await;
         }
         self.next(sink);
     }

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::reading::{list, words};
+use crate::INSTEAD;
 use crate::approval::{Risk, ToolRequest, Verdict};
 use tertulia_core::entry::ToolCall;
 use tertulia_core::preview::{diff, one_line, visible};
 
-/// Message to Claude Code when the answer is no.
-pub(super) const NO: &str =
-    "The user does not want this tool to be used now. Do not try again; ask what to do instead.";
+/// Beginning of the message to Claude Code when the answer is no.
+pub(super) const NO: &str = "The user does not want this tool to be used now";
 
 /// A control request of the program.
 #[derive(Debug, PartialEq)]
@@ -77,14 +77,15 @@ impl PermissionRequest {
     }
 
     /// Returns the line that answers the request.
-    pub(super) fn answer(&self, verdict: Verdict) -> String {
+    pub(super) fn answer(&self, verdict: &Verdict) -> String {
         let mut answer = match verdict {
-            Verdict::No => json!({ "behavior": "deny", "message": NO }),
+            Verdict::No => deny(". Do not try again; ask what to do instead."),
+            Verdict::Instead(words) => deny(&format!("{INSTEAD}{words}")),
             Verdict::Yes | Verdict::Always => {
                 json!({ "behavior": "allow", "updatedInput": self.request.call.arguments })
             }
         };
-        if verdict == Verdict::Always && !self.rules.is_empty() {
+        if *verdict == Verdict::Always && !self.rules.is_empty() {
             answer["updatedPermissions"] = json!(self.rules);
         }
         line(&json!({ "type": "control_response", "response": {
@@ -105,6 +106,10 @@ pub(super) fn prompt(words: &str) -> String {
     line(&json!({ "type": "user", "message": {
         "role": "user", "content": [{ "type": "text", "text": words }],
     } }))
+}
+
+fn deny(then: &str) -> Value {
+    json!({ "behavior": "deny", "message": format!("{NO}{then}") })
 }
 
 fn line(value: &Value) -> String {
@@ -245,7 +250,7 @@ mod tests {
     }
 
     fn answered(request: &PermissionRequest, verdict: Verdict) -> Value {
-        let line = request.answer(verdict);
+        let line = request.answer(&verdict);
         assert!(line.ends_with('\n') && line.lines().count() == 1, "{line}");
         let answer: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(answer["type"], "control_response");
@@ -262,8 +267,12 @@ mod tests {
         assert_eq!(answered(&request, Verdict::Always), yes);
         assert_eq!(
             answered(&request, Verdict::No),
-            json!({ "behavior": "deny", "message": NO })
+            json!({ "behavior": "deny", "message": format!("{NO}. Do not try again; ask what to do instead.") })
         );
+        // The program passes the words on to its model.
+        let instead = answered(&request, Verdict::Instead("use ls".into()));
+        let message = format!("{NO}, and says what to do instead: use ls");
+        assert_eq!(instead, json!({ "behavior": "deny", "message": message }));
         let call = &request.request.call;
         assert_eq!((call.id.as_str(), call.name.as_str()), ("t", "Bash"));
     }

@@ -212,3 +212,18 @@ async fn a_cancelled_command_ends_with_its_children() {
         output.text
     );
 }
+
+#[tokio::test]
+async fn the_newest_lines_are_seen_while_it_runs() {
+    let world = world();
+    let (marker, cancel) = (marker(), CancellationToken::new());
+    let command = "for i in $(seq 30); do echo $i; done; sleep 1000";
+    let (call, tools) = (call("shell", json!({"command": command})), world.tools());
+    let (tail, mut seen) = tokio::sync::watch::channel(String::new());
+    let run = tools.run_watched(&call, &marker, &cancel, tail);
+    let (_, ()) = tokio::join!(run, async {
+        let last = "21\n22\n23\n24\n25\n26\n27\n28\n29\n30";
+        seen.wait_for(|tail| tail == last).await.unwrap();
+        cancel.cancel();
+    });
+}

@@ -12,6 +12,8 @@ use super::imported::Imported;
 use super::lineage::{Forked, Merged, Replayed};
 use super::message::{Message, Usage};
 use super::sealed::{Seal, Sealed};
+use super::shell::{ShellCommand, ShellOutput};
+use super::switched::Switched;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Budget;
 
@@ -49,6 +51,8 @@ pub enum Body {
     Thought(Thought),
     /// An agent keeps its own (native) session for this one.
     Linked(Linked),
+    /// Another agent or another model answers from here on.
+    Switched(Switched),
     /// Older entries were summarised for the agents; the log keeps all of them.
     Compacted(Compacted),
     /// Placeholder for an entry that could not be read any more.
@@ -63,6 +67,10 @@ pub enum Body {
     Replayed(Replayed),
     /// An entry of a sealed session: its words are encrypted.
     Sealed(Sealed),
+    /// The user runs a shell command.
+    Shell(ShellCommand),
+    /// The user's shell command has ended.
+    ShellOutput(ShellOutput),
     /// A type that this version does not know. The entry keeps its line unchanged.
     #[serde(skip)]
     Unknown(String),
@@ -87,6 +95,7 @@ impl Body {
             "budgeted" => Body::Budgeted(serde_json::from_str(line)?),
             "thought" => Body::Thought(serde_json::from_str(line)?),
             "linked" => Body::Linked(serde_json::from_str(line)?),
+            "switched" => Body::Switched(serde_json::from_str(line)?),
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
             "repaired" => Body::Repaired(serde_json::from_str(line)?),
@@ -94,6 +103,8 @@ impl Body {
             "merged" => Body::Merged(serde_json::from_str(line)?),
             "replayed" => Body::Replayed(serde_json::from_str(line)?),
             "sealed" => Body::Sealed(serde_json::from_str(line)?),
+            "shell" => Body::Shell(serde_json::from_str(line)?),
+            "shell_output" => Body::ShellOutput(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
         })
     }
@@ -116,6 +127,7 @@ impl Body {
             Body::Budgeted(_) => "budgeted",
             Body::Thought(_) => "thought",
             Body::Linked(_) => "linked",
+            Body::Switched(_) => "switched",
             Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
             Body::Repaired(_) => "repaired",
@@ -123,6 +135,8 @@ impl Body {
             Body::Merged(_) => "merged",
             Body::Replayed(_) => "replayed",
             Body::Sealed(_) => "sealed",
+            Body::Shell(_) => "shell",
+            Body::ShellOutput(_) => "shell_output",
             Body::Unknown(kind) => kind,
         }
     }
@@ -158,6 +172,10 @@ impl Body {
                 for call in &mut message.tool_calls {
                     for_each_string(&mut call.arguments, visit);
                 }
+                for attachment in &mut message.attachments {
+                    visit(&mut attachment.path);
+                    visit(&mut attachment.content);
+                }
             }
             Body::Renamed(renamed) => visit(&mut renamed.title),
             Body::Tagged(tagged) => {
@@ -171,9 +189,12 @@ impl Body {
             Body::Compacted(compacted) => visit(&mut compacted.summary),
             Body::Paired(paired) => visit(&mut paired.system),
             Body::Thought(thought) => visit(&mut thought.text),
+            Body::Shell(shell) => visit(&mut shell.command),
+            Body::ShellOutput(shell) => visit(&mut shell.output),
             Body::Seated(_)
             | Body::Budgeted(_)
             | Body::Linked(_)
+            | Body::Switched(_)
             | Body::Trashed(_)
             | Body::Restored(_)
             | Body::Undone(_)
@@ -203,12 +224,17 @@ impl Body {
                     text.push_str(&call.name);
                     append_strings(&call.arguments, &mut text);
                 }
+                for attachment in &message.attachments {
+                    text.push_str(&format!("\n{}\n{}", attachment.path, attachment.content));
+                }
                 text
             }
             Body::Failed(failed) => failed.message.clone(),
             Body::Tasked(tasked) => tasked.task.clone(),
             Body::Compacted(compacted) => compacted.summary.clone(),
             Body::Thought(thought) => thought.text.clone(),
+            Body::Shell(shell) => shell.command.clone(),
+            Body::ShellOutput(shell) => shell.output.clone(),
             Body::Imported(imported) => imported.original.clone(),
             _ => String::new(),
         }

@@ -44,6 +44,48 @@ pub struct Message {
     /// [`Message::tool_outcome`] handles both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ToolOutcome>,
+    /// Files that the user attached, as they were when the message was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// A text file attached to a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// Path, relative to the work folder.
+    pub path: String,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Content, without what was cut.
+    pub content: String,
+    /// Number of bytes that were cut from its end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut: u64,
+}
+
+impl Attachment {
+    /// Formats the file for an agent, between tags that its content cannot contain: it must not
+    /// pass for the user's words.
+    pub fn tagged(&self) -> String {
+        let mut tag = "attached-file".to_owned();
+        while self.content.contains(&format!("</{tag}>")) {
+            tag.push('-');
+        }
+        let (path, bytes) = (&self.path, self.bytes);
+        let content = self.marked();
+        let end = if content.ends_with('\n') { "" } else { "\n" };
+        format!("<{tag} path={path:?} bytes=\"{bytes}\">\n{content}{end}</{tag}>")
+    }
+
+    /// Returns the content, with a mark of what was cut from its end.
+    pub fn marked(&self) -> String {
+        let content = &self.content;
+        match self.cut {
+            0 => content.clone(),
+            cut if content.ends_with('\n') => format!("{content}[cut: {cut} more bytes]"),
+            cut => format!("{content}\n[cut: {cut} more bytes]"),
+        }
+    }
 }
 
 /// Returns a message that has only text.
@@ -62,6 +104,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     }
 }
 

@@ -31,6 +31,7 @@ fn said(content: &str) -> Body {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     })
 }
 
@@ -140,6 +141,23 @@ fn pair_bodies() -> impl Strategy<Value = Body> {
     ]
 }
 
+/// What is recorded about the agent of a chat.
+fn agent_bodies() -> impl Strategy<Value = Body> {
+    let text = "\\PC{0,20}";
+    prop_oneof![
+        (text, any::<bool>()).prop_map(|(model, pinned)| Body::Switched(Switched {
+            agent: "a".into(),
+            model: Some(model),
+            pinned
+        })),
+        text.prop_map(|native| Body::Linked(Linked {
+            agent: "a".into(),
+            cwd: Some(native.clone()),
+            native
+        })),
+    ]
+}
+
 fn bodies() -> impl Strategy<Value = Body> {
     let operation = EntryId::new(Uuid::from_u128(9));
     let session = crate::id::SessionId::new(Uuid::from_u128(3));
@@ -187,11 +205,7 @@ fn bodies() -> impl Strategy<Value = Body> {
             operation
         })),
         text.prop_map(|task| Body::Tasked(Tasked { task })),
-        text.prop_map(|native| Body::Linked(Linked {
-            agent: "a".into(),
-            cwd: Some(native.clone()),
-            native
-        })),
+        agent_bodies(),
         (text, any::<Option<u32>>()).prop_map(|(original, second)| Body::Imported(Imported {
             version: second.map(|second| second.to_string()),
             saved_at: second.and_then(|second| Timestamp::from_second(second.into()).ok()),

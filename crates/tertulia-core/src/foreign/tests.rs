@@ -28,6 +28,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             asked: None,
             interrupted: false,
             outcome: None,
+            attachments: Vec::new(),
         },
         thought: None,
     });

@@ -58,7 +58,14 @@ pub(super) fn grouped(kind: Kind, own: &[Entry]) -> Vec<Group<'_>> {
 fn is_copied(body: &Body) -> bool {
     matches!(
         body,
-        Body::Message(_) | Body::Failed(_) | Body::Thought(_) | Body::Tasked(_) | Body::Lost(_)
+        Body::Message(_)
+            | Body::Failed(_)
+            | Body::Thought(_)
+            | Body::Tasked(_)
+            | Body::Switched(_)
+            | Body::Lost(_)
+            | Body::Shell(_)
+            | Body::ShellOutput(_)
     )
 }
 

@@ -73,6 +73,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     })
 }
 

@@ -3,10 +3,15 @@
 use super::ask::Asking;
 use crate::answer::{Effect, Event};
 use crate::event::SessionEvent;
-use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
-use tertulia_agents::tool::ToolOutput;
+use tertulia_agents::tool::{ToolOutput, Toolbox};
+use tertulia_agents::{AgentEvent, denial};
 use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant, sleep_until};
+
+/// Time between two pictures of the output of a running tool.
+const LIVE: Duration = Duration::from_millis(200);
 
 impl Asking<'_> {
     /// Runs a tool, if it is permitted. The agent gets a result either way.
@@ -48,6 +53,7 @@ impl Asking<'_> {
         };
         match self.settle(&request).await {
             _ if self.cancel.is_cancelled() => None,
+            Verdict::Instead(words) => Some(refusal(&denial(&words))),
             Verdict::No if self.is_held_back(request.risk) => Some(refusal(
                 "the call could not be saved, and nothing is done that is not in the log first",
             )),
@@ -60,10 +66,27 @@ impl Asking<'_> {
                 "this tool is not allowed here: only tools that look and change nothing are (approval mode '{}')",
                 self.access.rules.mode().name()
             ))),
-            Verdict::Yes | Verdict::Always => {
-                let marker = self.conversation.marker();
-                Some(tools.run(call, &marker, &self.cancel).await)
-            }
+            Verdict::Yes | Verdict::Always => Some(self.run_tool(&tools, call).await),
+        }
+    }
+
+    /// Runs a tool and shows its output meanwhile.
+    async fn run_tool(&mut self, tools: &Toolbox, call: &ToolCall) -> ToolOutput {
+        let (marker, cancel) = (self.conversation.marker(), self.cancel.clone());
+        let (tail, mut newest) = watch::channel(String::new());
+        let run = tools.run_watched(call, &marker, &cancel, tail);
+        tokio::pin!(run);
+        let mut next = Instant::now();
+        loop {
+            let tail = tokio::select! {
+                biased;
+                output = &mut run => return output,
+                tail = tail_after(next, &mut newest) => tail,
+            };
+            let id = call.id.clone();
+            let event = AgentEvent::ToolOutput { id, tail };
+            self.frontend.show(SessionEvent::agent(event));
+            next = Instant::now() + LIVE;
         }
     }
 
@@ -104,7 +127,7 @@ impl Asking<'_> {
                     () = self.cancel.cancelled() => Verdict::No,
                     verdict = self.frontend.approve(request) => verdict,
                 };
-                self.access.rules.settle(request, verdict);
+                self.access.rules.settle(request, &verdict);
                 if verdict == Verdict::Always {
                     self.frontend.show(SessionEvent::Permissions {
                         state: self.access.rules.state(),
@@ -113,6 +136,16 @@ impl Asking<'_> {
                 verdict
             }
         }
+    }
+}
+
+/// Waits for output that is not shown yet, and until it may be shown.
+async fn tail_after(moment: Instant, newest: &mut watch::Receiver<String>) -> String {
+    sleep_until(moment).await;
+    match newest.changed().await {
+        Ok(()) => newest.borrow_and_update().clone(),
+        // The tool has ended, or prints nothing.
+        Err(_) => std::future::pending().await,
     }
 }
 

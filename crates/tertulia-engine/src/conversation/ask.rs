@@ -396,7 +396,9 @@ pub(crate) fn tokens_of(words: &PromptMessage) -> u64 {
         .iter()
         .map(|call| tokens::count(&call.arguments.to_string()))
         .sum();
-    tokens::count(&words.content) + calls
+    let files = words.attachments.iter();
+    let files: u64 = files.map(|file| tokens::count(&file.content)).sum();
+    tokens::count(&words.content) + calls + files
 }
 
 impl Received {

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Conversation;
 use super::ask::{Asking, tokens_of};
+use super::request::with_files;
 use crate::context::{
     CONTEXT_BYTES, ContextMessage, SUMMARISE, Thread, context, older, shortened, total_weight,
 };
@@ -192,7 +193,7 @@ impl Conversation {
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
         let asked = PromptMessage::plain(Role::User, &human().display_name, SUMMARISE);
-        let mut messages = context(before, past, &[asked], CONTEXT_BYTES);
+        let mut messages = with_files(context(before, past, &[asked], CONTEXT_BYTES), agent);
         loop {
             let room = total_weight(&messages) / 2;
             match self.summary_of(agent, messages.clone(), cancel).await {

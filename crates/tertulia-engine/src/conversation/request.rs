@@ -22,7 +22,7 @@ use tertulia_core::entry::Role;
 impl Asking<'_> {
     /// Shows a notice if the model differs from the recorded one, for agents that report it late.
     pub(super) fn compare_model(&mut self, now: &str) {
-        if self.ask.part.is_some() || self.conversation.options.model_switched {
+        if self.ask.part.is_some() || self.conversation.switched {
             return;
         }
         let meta = self.conversation.writer.meta();
@@ -33,7 +33,7 @@ impl Asking<'_> {
     }
 
     pub(super) fn request(&mut self) -> AgentRequest {
-        let mut messages = self.context().prompt();
+        let mut messages = with_files(self.context().prompt(), &self.agent);
         let part = self.ask.part.clone();
         if let Some(part) = part.as_ref().filter(|part| part.role.is_some())
             && self.agent.tools() != ToolSide::Ours
@@ -164,6 +164,16 @@ impl Conversation {
             None => format!("{prefix}{unique}"),
         }
     }
+}
+
+/// Moves the attached files of messages into their texts, in the form for an agent.
+pub(super) fn with_files(
+    messages: Vec<PromptMessage>,
+    agent: &Arc<dyn Agent>,
+) -> Vec<PromptMessage> {
+    let side = agent.tools();
+    let messages = messages.into_iter();
+    messages.map(|message| message.with_files(side)).collect()
 }
 
 /// Returns the prefix of all process markers of a session. It differs between stores: a copy of the

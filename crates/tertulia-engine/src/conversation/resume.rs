@@ -39,21 +39,23 @@ impl Conversation {
         if left.is_none() && !writer.took_over() {
             end_orphans_of(&writer, recovered, frontend).await;
         }
-        match participants {
+        let mut conversation = match participants {
             Participants::Chat(agent) => {
                 let chat = Chat::new(agent, options.compact_at);
                 let policy = Policy::Chat(chat);
                 let conversation = Conversation::new(writer, options, policy);
-                conversation.resume_chat(left.is_none(), frontend).await
+                conversation.resume_chat(left.is_none(), frontend).await?
             }
             Participants::Team { roster, plan, .. } => {
                 let unheard = left.is_none().then_some(recovered);
-                resume_team(writer, options, *roster, &plan, unheard, frontend).await
+                resume_team(writer, options, *roster, &plan, unheard, frontend).await?
             }
             Participants::Pair { roster, .. } => {
-                resume_pair(writer, options, *roster, frontend).await
+                resume_pair(writer, options, *roster, frontend).await?
             }
-        }
+        };
+        conversation.close_command(frontend).await?;
+        Ok(conversation)
     }
 
     async fn resume_chat(
@@ -70,7 +72,7 @@ impl Conversation {
         let agents = self.policy.agents();
         let now = agents.first().and_then(|agent| agent.model());
         let other = Notice::other_model(None, recorded.as_deref(), now);
-        if let Some(notice) = other.filter(|_| !self.options.model_switched) {
+        if let Some(notice) = other {
             frontend.show(notice.into());
         }
         Ok(self)
@@ -309,7 +311,10 @@ fn covers(meta: &SessionMeta, thread: Thread, log: &Log) -> bool {
         let messages = log.messages();
         let messages = messages.filter(|(entry, _)| concerns(&entry.body, thread));
         messages
-            .map(|(_, message)| message.content.len())
+            .map(|(_, message)| {
+                let files = message.attachments.iter();
+                message.content.len() + files.map(|file| file.content.len()).sum::<usize>()
+            })
             .sum::<usize>()
     };
     upto.is_some_and(|upto| first.is_some_and(|first| first <= upto)) || size() > CONTEXT_BYTES

@@ -1,12 +1,13 @@
 //! The state of a conversation between turns.
 
 use super::Conversation;
-use crate::event::{QueuedMember, SessionState};
+use crate::event::{ContextUse, QueuedMember, SessionState};
 use crate::pair::Next;
 use crate::pair::policy::pair;
 use crate::pair::text::NO_CALLS_LEFT;
 use crate::policy::Policy;
 use crate::team::policy::Team;
+use tertulia_agents::ToolSide;
 use tertulia_core::entry::human;
 
 /// Why a command that only teams have is not available.
@@ -39,12 +40,27 @@ impl Conversation {
             writer: self.whose_turn(seat),
             agent: agent.map(|agent| agent.name().to_owned()),
             model: agent.and_then(|agent| agent.model().map(str::to_owned)),
+            context: self.context_use(),
             unsaved: writer.has_unsaved(),
             waiting: self.team().map(queued).unwrap_or_default(),
             is_spent: unfinished.as_ref().is_some_and(|work| work.is_spent),
             undone: unfinished.map(|work| work.text),
             failed: false,
         }
+    }
+
+    /// Returns how full the context of a chat is, as the agent counted it last. An agent with a
+    /// memory of its own does not say.
+    fn context_use(&self) -> Option<ContextUse> {
+        let Policy::Chat(chat) = &self.policy else {
+            return None;
+        };
+        let reported = self.contexts.get(&None)?.reported?;
+        let limit = self.options.compact_at.filter(|limit| *limit > 0)?;
+        (chat.agent().tools() != ToolSide::Its).then_some(ContextUse {
+            tokens: reported.tokens,
+            limit,
+        })
     }
 
     /// Returns the member id of the person with this name; an empty name stands for no

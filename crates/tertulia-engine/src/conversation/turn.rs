@@ -122,8 +122,12 @@ impl TurnResult {
         match self {
             TurnResult::Chat(_) => {
                 let error = self.failure().map(ErrorBody::from);
+                let retry = error.as_ref().map(|_| "/retry asks again".to_owned());
                 let hint = error.and_then(|error| error.hint);
-                hint.map(UserMessage::note).into_iter().collect()
+                hint.into_iter()
+                    .chain(retry)
+                    .map(UserMessage::note)
+                    .collect()
             }
             TurnResult::Team(_) | TurnResult::Pair(..) => self.notes(conversation),
         }

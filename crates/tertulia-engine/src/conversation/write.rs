@@ -55,7 +55,10 @@ impl Conversation {
         }
         if let Some(error) = recorded.trouble {
             self.unsaved = true;
-            frontend.show(Notice::Unsaved(error).into());
+            // A turn writes several times, and each fails for the same reason.
+            if !std::mem::replace(&mut self.told_unsaved, true) {
+                frontend.show(Notice::Unsaved(error).into());
+            }
         }
         Some(messages)
     }
@@ -71,7 +74,10 @@ impl Conversation {
     }
 
     /// Returns a message with its id and its text in the log. A held message gets a new id.
-    fn logged(&self, entry: Option<&Entry>, message: Message) -> LoggedMessage {
+    fn logged(&self, entry: Option<&Entry>, mut message: Message) -> LoggedMessage {
+        if let Some(logged) = entry.and_then(Entry::message) {
+            message.attachments.clone_from(&logged.attachments);
+        }
         let logged = entry.and_then(|entry| Some(entry.message()?.content.clone()));
         LoggedMessage {
             id: entry.map_or_else(
@@ -141,7 +147,7 @@ impl Conversation {
             frontend.show(Notice::SteppedAside { from, to, holder }.into());
         }
         if recorded.trouble.is_none() && self.unsaved {
-            self.unsaved = false;
+            (self.unsaved, self.told_unsaved) = (false, false);
             frontend.show(Notice::SavedAgain.into());
         }
         let mut redacted = BTreeMap::new();

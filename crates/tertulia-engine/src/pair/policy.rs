@@ -20,8 +20,8 @@ use crate::conversation::TurnResult;
 use crate::event::SessionEvent;
 use crate::policy::{Answered, Ask, Effect, Event, View};
 use tertulia_agents::{Agent, AgentError, FailureKind, Part};
-use tertulia_core::entry::{Body, Budgeted, Entry, Message, Paired, Role, Speaker, Thought};
-use tertulia_core::entry::{human, plain};
+use tertulia_core::entry::{Attachment, Body, Budgeted, Entry, Message, Paired, Role, Speaker};
+use tertulia_core::entry::{Thought, human, plain};
 
 /// Number of consecutive worker failures after which the conversation pauses for the user.
 const FAILURES: u32 = 3;
@@ -35,6 +35,8 @@ pub struct PairPolicy {
     system: String,
     /// Entries to save with the next message.
     opening: Vec<Body>,
+    /// Files attached to the user's message that is not saved yet.
+    attached: Vec<Attachment>,
     /// Last message of the last prompted agent, before redaction.
     answer: Option<String>,
     /// Whether the worker has just received its instruction and was not prompted with it yet.
@@ -109,12 +111,18 @@ impl PairPolicy {
             worker: roster.worker,
             system: roster.paired.system,
             opening,
+            attached: Vec::new(),
             answer: None,
             fresh: false,
             failures: 0,
             begun,
             stage: Stage::Idle,
         }
+    }
+
+    /// Returns the entries that are to be saved before the next message.
+    pub fn opening(&mut self) -> &mut Vec<Body> {
+        &mut self.opening
     }
 
     /// Returns both agents.
@@ -146,7 +154,10 @@ impl PairPolicy {
     /// Processes an event.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match (std::mem::take(&mut self.stage), event) {
-            (_, Event::Said { text, .. }) => self.begin_turn(text, view, shown),
+            (_, Event::Said { text, attached, .. }) => {
+                self.attached = attached;
+                self.begin_turn(text, view, shown)
+            }
             (Stage::Flushing(text), Event::Saved(_) | Event::Refused) => {
                 self.prepare(text, view, shown)
             }
@@ -252,7 +263,10 @@ impl PairPolicy {
     /// Sends the user's message to the instructor, after a report that it did not get yet.
     fn tell_instructor(&mut self, said: &str, news: Option<(Speaker, String)>) -> Effect {
         let news = news.map(|(by, text)| message_to(PairRole::Instructor, &by, text));
-        let words = message_to(PairRole::Instructor, &human(), said.to_owned());
+        let words = Message {
+            attachments: std::mem::take(&mut self.attached),
+            ..message_to(PairRole::Instructor, &human(), said.to_owned())
+        };
         self.append(news.into_iter().chain([words]).collect(), Stage::Telling)
     }
 

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{HashSet, VecDeque};
 
 use super::super::withdrawn::marked;
+use tertulia_core::entry::Attachment;
 use tertulia_core::id::EntryId;
 
 /// Maximum number of other replies to the same message that are recalled.
@@ -27,6 +28,8 @@ pub struct Spoken {
     pub replies_to: Option<EntryId>,
     /// Text without markers, see [`shown`](tertulia_core::team::markers::shown).
     pub text: String,
+    /// Files attached to it, as the log has them.
+    pub attachments: Vec<Attachment>,
 }
 
 /// The newest messages, and older ones that still await a reply.
@@ -58,6 +61,24 @@ pub struct Recalled<'a> {
     pub parent_at: usize,
     /// Other replies to the message to reply to, oldest first, without `message`.
     pub related: Vec<&'a Spoken>,
+}
+
+impl Recalled<'_> {
+    /// Returns the attached files of the messages, the newest version of each, as many as fit in
+    /// `room` bytes, the newest first.
+    pub fn files(&self, mut room: usize) -> Vec<Attachment> {
+        let newest = [Some(self.message), self.parent].into_iter().flatten();
+        let messages = newest.chain(self.context.iter().rev().copied());
+        let mut files: Vec<Attachment> = Vec::new();
+        for file in messages.flat_map(|spoken| &spoken.attachments) {
+            let known = files.iter().any(|known| known.path == file.path);
+            if !known && file.content.len() <= room {
+                room -= file.content.len();
+                files.push(file.clone());
+            }
+        }
+        files
+    }
 }
 
 impl Memory {

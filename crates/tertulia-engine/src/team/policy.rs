@@ -8,7 +8,7 @@ use super::memory::{Memory, Spoken};
 use super::names::{self, Member};
 use super::prompt::{Layout, Material, prompt};
 use super::queue::Item;
-use super::resume::{Resumed, shown_names};
+use super::resume::{Resumed, ran, shown_names};
 use super::routing::Router;
 use crate::answer::TurnEnd;
 use crate::conversation::TurnResult;
@@ -16,7 +16,9 @@ use crate::event::SessionEvent;
 use crate::policy::{Answered, Ask, Effect, Event, LoggedMessage, View};
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage, ToolSide};
 use tertulia_core::entry::plain;
-use tertulia_core::entry::{Body, Role, Seated, Speaker, SpeakerKind, Tasked};
+use tertulia_core::entry::{
+    Attachment, Body, Role, Seated, ShellOutput, Speaker, SpeakerKind, Tasked,
+};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 
@@ -186,6 +188,23 @@ impl Team {
         self.task.as_deref()
     }
 
+    /// Returns the entries that are to be saved before the next message.
+    pub fn opening(&self) -> Vec<Body> {
+        self.seated.clone().map(Body::Seated).into_iter().collect()
+    }
+
+    /// The opening is saved.
+    pub fn opened(&mut self) {
+        self.seated = None;
+    }
+
+    /// Remembers a shell command of the user.
+    pub fn ran(&mut self, id: EntryId, command: &str, output: &ShellOutput) {
+        self.memory.end_turn();
+        let spoken = ran(self.router.members(), id, command, output);
+        self.memory.add(spoken, None);
+    }
+
     /// Returns all agents.
     pub fn agents(&self) -> Vec<Arc<dyn Agent>> {
         let agents = self.agents.values();
@@ -197,7 +216,7 @@ impl Team {
     /// Processes an event.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match (std::mem::take(&mut self.stage), event) {
-            (_, Event::Said { by, text }) => self.take_message(by, text, view),
+            (_, Event::Said { by, text, attached }) => self.take_message(by, text, attached, view),
             (Stage::Hearing(by), Event::Saved(mut saved)) => {
                 self.seated = None;
                 let Some(message) = saved.pop() else {
@@ -229,7 +248,13 @@ impl Team {
     }
 
     /// Saves a person's message.
-    fn take_message(&mut self, by: Option<String>, text: String, view: &View<'_>) -> Effect {
+    fn take_message(
+        &mut self,
+        by: Option<String>,
+        text: String,
+        attached: Vec<Attachment>,
+        view: &View<'_>,
+    ) -> Effect {
         (self.failed, self.asked) = (None, 0);
         self.memory.end_turn();
         if let Some(id) = self.withdrawn.take() {
@@ -244,9 +269,10 @@ impl Team {
             return self.wait(None);
         };
         let mut message = plain(&sender.speaker(), Role::User, text);
+        message.attachments = attached;
         message.addressees = self.router.addressees(&sender.id, &message.content);
         self.stage = Stage::Hearing(sender.id.clone());
-        let before = self.seated.clone().map(Body::Seated).into_iter();
+        let before = self.opening().into_iter();
         Effect::Append(before.chain([Body::Message(message)]).collect())
     }
 
@@ -411,7 +437,12 @@ impl Team {
             next: handed_over(system),
             ..Part::default()
         };
-        (PromptMessage::plain(Role::User, &newest.from, words), part)
+        let room = self.max_bytes.saturating_sub(words.len());
+        let prompt = PromptMessage {
+            attachments: recalled.files(room),
+            ..PromptMessage::plain(Role::User, &newest.from, words)
+        };
+        (prompt, part)
     }
 
     fn remember(&mut self, said: &LoggedMessage, replies_to: Option<EntryId>) {
@@ -423,6 +454,7 @@ impl Team {
             to: shown_names(self.router.members(), &message.addressees),
             replies_to,
             text: markers::shown(&message.content),
+            attachments: message.attachments.clone(),
         };
         let redacted = said.logged.as_deref().map(markers::shown);
         self.memory.add(spoken, redacted);

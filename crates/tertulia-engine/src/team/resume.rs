@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use super::memory::{Spoken, is_filled};
 use super::names::{self, Member};
 use super::policy::TeamRoster;
+use crate::context::ran_text;
 use crate::notice::Notice;
 use crate::withdrawn::{Withdrawals, marked};
 use tertulia_agents::FailureKind;
-use tertulia_core::entry::{Addressee, Body, Message, Seated, SpeakerKind};
+use tertulia_core::entry::{Addressee, Body, Message, Seated, ShellOutput, SpeakerKind, human};
 use tertulia_core::id::EntryId;
 use tertulia_core::session::{Log, SessionMeta, Spoke};
 use tertulia_core::team::markers::{self, Drop};
@@ -212,13 +213,22 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
         withdrawn.extend(withdrawals.apply(&entry.body, entry.id));
     }
     withdrawn.extend(withdrawals.take_stopped());
-    let spoken = log.messages().filter(|(_, message)| is_spoken(message));
-    let spoken = spoken.map(|(entry, message)| {
+    let mut command = String::new();
+    let spoken = log.entries.iter().filter_map(|entry| {
+        let message = match &entry.body {
+            Body::Message(message) if is_spoken(message) => message,
+            Body::Shell(shell) => {
+                command.clone_from(&shell.command);
+                return None;
+            }
+            Body::ShellOutput(output) => return Some(ran(members, entry.id, &command, output)),
+            _ => return None,
+        };
         let speaker = &message.speaker;
         let heir = heirs.get(&speaker.id);
         let heir = heir.and_then(|heir| members.iter().find(|member| member.id == *heir));
         let text = markers::shown(&message.content);
-        Spoken {
+        Some(Spoken {
             id: entry.id,
             by: heir.map_or(&speaker.id, |heir| &heir.id).clone(),
             from: heir
@@ -230,9 +240,25 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
                 true => marked(&text),
                 false => text,
             },
-        }
+            attachments: message.attachments.clone(),
+        })
     });
     spoken.collect()
+}
+
+/// Returns a shell command of the user as a message to all.
+pub(super) fn ran(members: &[Member], id: EntryId, command: &str, output: &ShellOutput) -> Spoken {
+    let person = members.iter().find(|member| member.is_human());
+    let user = human();
+    Spoken {
+        id,
+        by: person.map_or(user.id, |member| member.id.clone()),
+        from: person.map_or(user.display_name, |member| member.display_name.clone()),
+        to: Vec::new(),
+        replies_to: None,
+        text: ran_text(command, output),
+        attachments: Vec::new(),
+    }
 }
 
 /// Returns true for a text message of a person or an agent, which a team's memory holds.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tertulia_core::entry::{
-    Body, Entry, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
+    Attachment, Body, Entry, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
 };
 use tertulia_core::session::{Damage, SessionMeta};
 
@@ -37,6 +37,28 @@ pub fn statistics(meta: &SessionMeta) -> String {
         .collect();
     parts.push(format!("over {}", lasting(meta.duration())));
     parts.join(" · ")
+}
+
+/// Formats an attached file on one line.
+pub fn attached_line(file: &Attachment) -> String {
+    let cut = match file.cut {
+        0 => String::new(),
+        _ => format!(" (the first {})", size(file.content.len() as u64)),
+    };
+    harmless(&format!(
+        "attached {}, {}{cut}",
+        file.path,
+        size(file.bytes)
+    ))
+}
+
+/// Formats a size in bytes.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} bytes"),
+        1000..1_000_000 => format!("{}.{} kB", bytes / 1000, bytes % 1000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
 }
 
 /// Formats any entry on one line.
@@ -75,6 +97,7 @@ pub fn entry_line(entry: &Entry) -> String {
                 linked.agent, linked.native
             )
         }
+        Body::Switched(switched) => switched.to_string(),
         Body::Compacted(compacted) => format!(
             "compacted up to entry {} by {}: {}",
             compacted.upto, compacted.agent, compacted.summary
@@ -93,6 +116,8 @@ pub fn entry_line(entry: &Entry) -> String {
         ),
         Body::Merged(_) | Body::Replayed(_) => origin_line(&entry.body),
         Body::Sealed(sealed) => format!("(sealed: {})", sealed.of),
+        Body::Shell(shell) => format!("!{}", shell.command),
+        Body::ShellOutput(shell) => shell.text(),
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)
@@ -110,11 +135,16 @@ fn message_line(message: &Message) -> String {
         .iter()
         .map(|call| format!(" → {}", call_line(call)))
         .collect();
+    let files: String = message
+        .attachments
+        .iter()
+        .map(|file| format!(" ({})", attached_line(file)))
+        .collect();
     let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
     let to = message.thread.as_ref().filter(|_| handed_on);
     let to = to.map(|thread| format!(" to the {thread}"));
     format!(
-        "{}{}{mark}: {}{calls}",
+        "{}{}{mark}: {}{files}{calls}",
         message.speaker.display_name,
         to.unwrap_or_default(),
         message.content
@@ -149,7 +179,9 @@ pub fn entry_kind(body: &Body) -> &str {
         Body::Paired(_) => "pair",
         Body::Budgeted(_) => "rounds",
         Body::Thought(_) => "reasoning",
-        Body::Linked(_) => "agent",
+        Body::Linked(_) | Body::Switched(_) => "agent",
+        Body::Shell(_) => "command",
+        Body::ShellOutput(_) => "output",
         body => body.kind(),
     }
 }

@@ -1,6 +1,9 @@
 //! Tool permissions as text for users, and the arguments of `/approve` and `/permissions`.
 
-use tertulia_agents::approval::{Approval, PermissionChange, PermissionState};
+use tertulia_agents::approval::{Approval, PermissionChange, PermissionState, ToolRequest};
+
+use super::tools::{self, Verb};
+use tertulia_core::preview::one_line;
 
 /// Describes a tool policy in a phrase.
 pub fn meaning(mode: Approval) -> &'static str {
@@ -11,6 +14,23 @@ pub fn meaning(mode: Approval) -> &'static str {
         Approval::All => "every tool runs without asking",
         Approval::None => "agents get no tools",
     }
+}
+
+/// Describes what "always" would allow, in plain words.
+pub fn covers(request: &ToolRequest) -> String {
+    let key = one_line(&request.key);
+    let command = tools::command(&request.call);
+    if command.is_some_and(|command| !command.is_empty() && request.key.ends_with(&command)) {
+        return "allow exactly this command until you leave".to_owned();
+    }
+    let every = match (request.key == request.call.name, tools::verb(&request.call)) {
+        (true, Verb::Edit) => format!("every edit of a file ({key})"),
+        (true, Verb::Write) => format!("every write of a file ({key})"),
+        (true, _) => format!("every {key}"),
+        // The key names more than the tool: only what is equal to it runs.
+        (false, _) => format!("exactly this, {key},"),
+    };
+    format!("allow {every} until you leave")
 }
 
 /// Describes the permissions in force in one line.

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
-use tertulia_core::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
+use tertulia_core::entry::{
+    Attachment, Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome,
+};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
 use tertulia_core::session::{Log, SessionMeta};
@@ -240,6 +242,14 @@ impl<'a> Builder<'a> {
         let text = match self.needs_name(message) {
             true => Cow::Owned(format!("{}: {text}", message.speaker.display_name)),
             false => text,
+        };
+        let text = match message.attachments.is_empty() {
+            true => text,
+            false => {
+                let files = message.attachments.iter().map(Attachment::tagged);
+                let parts: Vec<String> = [text.into_owned()].into_iter().chain(files).collect();
+                Cow::Owned(parts.join("\n\n"))
+            }
         };
         let words = Words {
             entry,

@@ -35,9 +35,12 @@ impl LeftOut {
             Body::Tasked(_) => "team tasks",
             Body::Thought(_) => "reasoning",
             Body::Lost(_) => "lost entries",
-            Body::Paired(_) | Body::Budgeted(_) | Body::Seated(_) | Body::Linked(_) => {
-                "settings of agents"
-            }
+            Body::Shell(_) => "shell commands of the user",
+            Body::Paired(_)
+            | Body::Budgeted(_)
+            | Body::Seated(_)
+            | Body::Linked(_)
+            | Body::Switched(_) => "settings of agents",
             Body::Sealed(_) => "sealed entries",
             Body::Unknown(_) => "entries of a newer version",
             Body::Created(_)
@@ -51,7 +54,8 @@ impl LeftOut {
             | Body::Repaired(_)
             | Body::Imported(_)
             | Body::Merged(_)
-            | Body::Replayed(_) => return,
+            | Body::Replayed(_)
+            | Body::ShellOutput(_) => return,
         };
         self.count(what);
     }

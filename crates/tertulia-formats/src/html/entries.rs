@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tertulia_core::entry::{
-    Body, Entry, Kind, Message, Role, SpeakerKind, ToolCall, ToolOutcome, Usage,
+    Body, Entry, Kind, Message, Role, ShellOutput, SpeakerKind, ToolCall, ToolOutcome, Usage,
 };
 use tertulia_core::session::{Log, SessionMeta};
 use tertulia_core::team::markers;
@@ -45,6 +45,18 @@ pub(super) fn render(meta: &SessionMeta, log: &Log, clock: Clock<'_>) -> Rendere
                 page.message(entry, message, &thoughts);
             }
             Body::Thought(thought) => page.thoughts(&[(entry.seq.0, thought.text.as_str())]),
+            Body::Shell(shell) => {
+                let ended = entries.peek().map(|next| &next.body);
+                let output = match ended {
+                    Some(Body::ShellOutput(output)) if output.run == shell.run => Some(output),
+                    _ => None,
+                };
+                page.command(entry, &shell.command, output);
+                if output.is_some() {
+                    entries.next();
+                }
+            }
+            Body::ShellOutput(output) => page.command(entry, "", Some(output)),
             body => page.notice(entry, body),
         }
     }
@@ -139,6 +151,13 @@ impl Page<'_> {
             self.html
                 .push_str(&format!("<div class=\"text\">\n{rendered}</div>\n"));
         }
+        for file in &message.attachments {
+            let about = format!("{}, {} bytes", escape(&file.path), grouped(file.bytes));
+            let content = self.painter.block("", &file.marked());
+            self.html.push_str(&format!(
+                "<details class=\"thought\"><summary>Attached {about}</summary>\n{content}</details>\n"
+            ));
+        }
         for call in &message.tool_calls {
             self.call(entry, call);
         }
@@ -206,6 +225,16 @@ impl Page<'_> {
         self.html.push_str(&text);
     }
 
+    /// A shell command of the user, folded.
+    fn command(&mut self, entry: &Entry, command: &str, output: Option<&ShellOutput>) {
+        let outcome = output.map(|output| output.outcome);
+        let opened = folded(entry.seq.0, outcome, "!", command);
+        let text = output.map(ShellOutput::text).unwrap_or_default();
+        let printed = self.painter.block("", &text);
+        self.html
+            .push_str(&format!("{opened}{printed}</details>\n"));
+    }
+
     fn notice(&mut self, entry: &Entry, body: &Body) {
         let (class, text) = notice(body);
         if text.is_empty() {
@@ -269,11 +298,14 @@ fn notice(body: &Body) -> (&'static str, String) {
         }
         Body::Replayed(replayed) => format!("Replay of {}", replayed.of.id),
         Body::Linked(linked) => format!("{} keeps its own session {}", linked.agent, linked.native),
+        Body::Switched(switched) => switched.to_string(),
         Body::Sealed(sealed) => format!("Sealed entry of type {}", sealed.of),
         Body::Unknown(kind) => format!("Entry of type {kind}, which this version does not know"),
         Body::Created(_)
         | Body::Message(_)
         | Body::Thought(_)
+        | Body::Shell(_)
+        | Body::ShellOutput(_)
         | Body::Seated(_)
         | Body::Paired(_)
         | Body::Budgeted(_) => String::new(),

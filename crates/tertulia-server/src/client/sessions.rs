@@ -128,8 +128,7 @@ impl Client {
         }
     }
 
-    /// Changes the agent of a chat: after the running turn if the session is open, else when it is
-    /// opened.
+    /// Changes the agent of a chat after the running turn.
     async fn switch(&self, which: Which, agent: AgentSpec) -> HostResult<()> {
         let mut spec = self.hub.spec(which.id(), &self.participants);
         let agent = match &spec.participants {
@@ -143,12 +142,10 @@ impl Client {
         spec.participants = ParticipantSpec::Chat(agent);
         // Fails if the agent is not available, or the session is not a chat.
         self.host().check(which, &spec).await?;
-        self.hub.set_spec(which.id(), spec);
-        let hosted = self.hub.hosted(which.id());
-        match hosted.filter(|hosted| hosted.task().is_some()) {
-            Some(hosted) => hosted.submit(self.session_request(SessionAction::Reopen)),
-            None => Ok(()),
-        }
+        self.hub.set_spec(which.id(), spec.clone());
+        let request = self.session_request(SessionAction::Switch(Box::new(spec)));
+        self.hub
+            .submit(&self.guest, which, &self.participants, request)
     }
 
     /// Changes the tool permissions: immediately if the session is open, else by opening it.

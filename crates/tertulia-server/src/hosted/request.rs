@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tertulia_agents::approval::PermissionChange;
+use tertulia_engine::prompt::Prompt;
+use tertulia_engine::spec::SessionSpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::outbox::Outbox;
@@ -53,7 +55,7 @@ pub struct SessionRequest {
 #[derive(Debug)]
 pub enum SessionAction {
     /// Sends a message of the user.
-    Say(String),
+    Say(Prompt),
     /// Sets the team member as whom the user writes.
     As(Option<String>),
     /// Compacts the older part of the context.
@@ -62,8 +64,8 @@ pub enum SessionAction {
     Save,
     /// Changes the tool permissions.
     Permit(PermissionChange),
-    /// Opens the conversation again, with another agent.
-    Reopen,
+    /// Lets the agent of this spec answer from the next turn on.
+    Switch(Box<SessionSpec>),
     /// Only opens the conversation.
     Open,
 }

@@ -133,7 +133,7 @@ impl State {
             return false;
         };
         // The turn that asked may have been aborted meanwhile.
-        let _ = answer.send(verdict);
+        let _ = answer.send(verdict.clone());
         self.publish(SessionEvent::Settled { tool_id, verdict });
         true
     }

@@ -48,6 +48,7 @@ fn message() -> Message {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) fn said(content: &str) -> NewEntry {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     }))
 }
 

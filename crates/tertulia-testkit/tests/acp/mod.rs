@@ -143,6 +143,33 @@ async fn leave_is_asked_and_the_option_chosen_by_its_kind() {
     }
 }
 
+/// The protocol has no words in the answer to a permission request: they are the next prompt.
+#[tokio::test]
+async fn what_to_do_instead_is_the_next_prompt() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let mut question = stage.question(&["tool execute"]);
+    question.approval = Approval::Ask;
+    let instead = Verdict::Instead("list the folder".into());
+    let heard = ask_with(&agent, &question, Some(instead), |_, _| false).await;
+    assert_eq!(heard.ended, Ok(Outcome::Done));
+    assert_eq!(heard.text(), "\n\nlist the folder".trim_start());
+    let denied = heard.events.iter().find_map(|event| match event {
+        AgentEvent::ToolCompleted { output, ok, .. } => Some((output.as_str(), *ok)),
+        _ => None,
+    });
+    let reason = "the user does not want this, and says what to do instead: list the folder";
+    assert_eq!(
+        denied,
+        Some((format!("[not run: {reason}]").as_str(), false))
+    );
+    let usage = heard.events.iter().find_map(|event| match event {
+        AgentEvent::Usage(usage) => Some((usage.input, usage.output)),
+        _ => None,
+    });
+    assert_eq!(usage, Some((8, 6)), "both prompts count");
+}
+
 #[tokio::test]
 async fn the_mode_settles_what_nobody_is_asked_about() {
     for (approval, kind, chosen) in [

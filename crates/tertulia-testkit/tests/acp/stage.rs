@@ -210,8 +210,8 @@ pub async fn ask_with(
                         Ruling::Ask => {}
                     }
                     asked.push(permission.request.clone());
-                    match verdict {
-                        Some(verdict) => permission.settle(verdict),
+                    match &verdict {
+                        Some(verdict) => permission.settle(verdict.clone()),
                         None => unanswered.push(permission),
                     }
                     if cancel_when(&AgentEvent::Remark(String::new()), asked.len()) {

@@ -31,6 +31,8 @@ pub enum Kind {
     Member,
     /// Session.
     Session,
+    /// Agent.
+    Agent,
     /// Model.
     Model,
     /// Export format.
@@ -87,6 +89,7 @@ fn command(text: &str, cursor: usize) -> Option<Place> {
         Argument::Free => None,
         // A title may contain blanks.
         Argument::Session => made(text, start, cursor, line_end, Kind::Session),
+        Argument::Agent => made(text, start, cursor, line_end, Kind::Agent),
         Argument::Model => made(text, start, cursor, line_end, Kind::Model),
         Argument::Member => made(text, start, cursor, line_end, Kind::Member),
         Argument::Export if last == start => word(text, start, cursor, Kind::Format),

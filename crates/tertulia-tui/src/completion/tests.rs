@@ -1,7 +1,9 @@
 use super::*;
 
+const ROWS: usize = 6;
+
 fn names(completion: &Completion) -> Vec<&str> {
-    let offers = completion.offers();
+    let offers = completion.offers(ROWS);
     offers.iter().map(|offer| offer.candidate.shown()).collect()
 }
 
@@ -49,14 +51,17 @@ fn the_window_follows_the_choice() {
     for _ in 0..7 {
         completion.choose(true);
     }
-    let offers = completion.offers();
+    let offers = completion.offers(ROWS);
     assert_eq!(offers.len(), ROWS);
     assert_eq!(offers[ROWS - 1].candidate.shown(), "/rewind [N]");
     assert!(offers[ROWS - 1].chosen);
     for _ in 0..8 {
         completion.choose(false);
     }
-    assert!(completion.offers()[ROWS - 1].chosen, "round to the last");
+    assert!(
+        completion.offers(ROWS)[ROWS - 1].chosen,
+        "round to the last"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Dialog that asks for permission to use a tool.
+//! Question for permission to use a tool, directly above the input.
 //!
-//! A letter alone never answers: `y`, `a` and `n` choose, Enter answers. Any other letter, and any
-//! letter after one that chose, is text for the input: a sentence that happens to begin with `a`
+//! A letter alone never answers: `y`, `a`, `n` and `i` choose, Enter answers. Any other letter, and
+//! any letter after one that chose, is text for the input: a sentence that happens to begin with `a`
 //! allows nothing.
 
 #[cfg(test)]
@@ -11,28 +11,54 @@ use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
+use ratatui::style::Style;
+use ratatui::text::Line;
 use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_engine::text::permissions::covers;
+use tertulia_engine::text::tools;
 
 use super::quiet::Quiet;
 use crate::choice::Scroll;
-use crate::geometry::{dialog_inside, dialog_lines};
+use crate::diff;
 use crate::key_event;
+use crate::one_line::{OneLine, Typed};
 use crate::overlay::{Overlay, Reaction};
+use crate::text::wrap::{Margin, Row};
 use crate::text::{fold, width};
+use crate::theme::Theme;
 use crate::view;
 use crate::view::brush::Look;
 
-/// The answers in display order.
-pub const ANSWERS: [Verdict; 3] = [Verdict::Yes, Verdict::Always, Verdict::No];
+/// Rows besides the preview: heading, meaning of the answers, and the answers.
+pub const OTHER_ROWS: usize = 3;
+/// Columns left free on both sides together.
+const SIDES: u16 = 2;
 
-/// Lines inside the frame besides the preview: scroll hint, meaning of "always", a gap and the
-/// answers.
-pub const OTHER_LINES: usize = 4;
+/// An answer that can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Allow this call.
+    Once,
+    /// Allow this call, and what is equal to it until the session ends.
+    Session,
+    /// Deny this call.
+    No,
+    /// Deny this call, and write what to do instead.
+    Instead,
+}
+
+/// The answers in display order, with their letters.
+pub const CHOICES: [(char, Choice); 4] = [
+    ('y', Choice::Once),
+    ('a', Choice::Session),
+    ('n', Choice::No),
+    ('i', Choice::Instead),
+];
 
 /// Index of "no".
-const NO: usize = ANSWERS.len() - 1;
+const NO: usize = 2;
 
-/// Dialog for one tool request.
+/// Question about one tool request.
 #[derive(Clone, Debug)]
 pub struct Approval {
     request: ToolRequest,
@@ -44,42 +70,21 @@ pub struct Approval {
     letter: Option<KeyEvent>,
     /// Whether keys go to the input because text is being written there.
     writing: bool,
+    /// What to do instead, while that is being written.
+    instead: Option<OneLine>,
     scroll: Scroll,
     size: Size,
-    /// Preview folded for the current size.
-    lines: Vec<PreviewLine>,
-}
-
-/// A line of the preview.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PreviewLine {
-    /// Text.
-    pub text: String,
-    /// Role in a diff.
-    pub kind: LineKind,
-}
-
-/// Role of a line in a diff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineKind {
-    /// Unchanged, or not part of a diff.
-    Same,
-    /// Added.
-    Added,
-    /// Removed.
-    Removed,
-    /// Header with the position of the change.
-    Place,
-    /// Not part of the preview: the meaning of "always", if that is longer than a line.
-    Note,
+    theme: Theme,
+    /// Preview for the current width.
+    rows: Vec<Row>,
 }
 
 impl Overlay for Approval {
     fn resize(&mut self, size: Size) {
-        let is_same_width = dialog_inside(self.size).width == dialog_inside(size).width;
+        let is_same_width = self.size.width == size.width;
         self.size = size;
-        if !is_same_width || self.lines.is_empty() {
-            self.lines = self.folded(dialog_inside(size).width);
+        if !is_same_width || self.rows.is_empty() {
+            self.rows = self.folded(size.width);
         }
     }
 
@@ -90,10 +95,13 @@ impl Overlay for Approval {
         if !self.quiet.lets_through(now) {
             return self.pass(key);
         }
+        let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if self.instead.is_some() && !pages {
+            return self.tell(key);
+        }
         if key_event::leaves(key) {
             return Reaction::Answer(Verdict::No);
         }
-        let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
         if self.writing && !pages {
             return match key.code {
                 KeyCode::Tab => {
@@ -104,22 +112,34 @@ impl Overlay for Approval {
             };
         }
         if let Some(letter) = key_event::answer(key) {
-            let answer = ['y', 'a', 'n'].iter().position(|answer| *answer == letter);
-            return match answer.filter(|_| self.letter.is_none()) {
-                Some(answer) => self.choose(answer, Some(key)),
+            let choice = CHOICES.iter().position(|(known, _)| *known == letter);
+            return match choice.filter(|_| self.letter.is_none()) {
+                Some(choice) => self.choose(choice, Some(key)),
                 None => self.pass(key),
             };
         }
-        let count = ANSWERS.len();
+        let count = CHOICES.len();
         match key.code {
-            KeyCode::Enter => Reaction::Answer(self.chosen()),
+            KeyCode::Enter => self.answer(),
             KeyCode::Left => self.choose((self.chosen + count - 1) % count, None),
             KeyCode::Right | KeyCode::Tab => self.choose((self.chosen + 1) % count, None),
             KeyCode::Backspace if self.letter.is_some() => self.choose(NO, None),
+            // Switches the tool policy: for what is asked next.
+            KeyCode::BackTab => Reaction::Pass(vec![key]),
             _ => {
-                let seen = dialog_lines(self.size, self.lines.len(), OTHER_LINES);
-                self.scroll.moves(key, self.lines.len(), seen).into()
+                let (count, seen) = (self.rows.len(), self.seen(self.size.height));
+                self.scroll.moves(key, count, seen).into()
             }
+        }
+    }
+
+    fn paste(&mut self, text: &str, _now: Timestamp) -> bool {
+        match &mut self.instead {
+            Some(instead) => {
+                instead.insert(text);
+                true
+            }
+            None => false,
         }
     }
 
@@ -128,14 +148,18 @@ impl Overlay for Approval {
     }
 
     fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-        view::dialog::approval::draw(self, look, area, buffer);
-        None
+        view::dialog::approval::draw(self, look, area, buffer)
     }
 }
 
 impl Approval {
-    /// Creates a dialog that appears at `now`. `who` is the display name of the agent.
-    pub fn new(request: ToolRequest, who: &str, now: Timestamp, size: Size) -> Approval {
+    /// Creates a question that appears at `now`. `who` is the display name of the agent.
+    pub fn new(
+        request: ToolRequest,
+        who: &str,
+        now: Timestamp,
+        (size, theme): (Size, Theme),
+    ) -> Approval {
         let mut approval = Approval {
             request,
             who: who.to_owned(),
@@ -143,16 +167,18 @@ impl Approval {
             chosen: NO,
             letter: None,
             writing: false,
+            instead: None,
             scroll: Scroll::default(),
             size,
-            lines: Vec::new(),
+            theme,
+            rows: Vec::new(),
         };
         approval.resize(size);
         approval
     }
 
     /// Sets whether text is being written in the input: then keys go there, and Tab returns to the
-    /// dialog.
+    /// question.
     pub fn set_writing(&mut self, writing: bool) {
         self.writing = writing;
         if writing {
@@ -165,8 +191,47 @@ impl Approval {
         self.writing
     }
 
-    fn choose(&mut self, answer: usize, letter: Option<KeyEvent>) -> Reaction {
-        (self.chosen, self.letter) = (answer, letter);
+    /// What to do instead, while that is being written.
+    pub fn instead(&self) -> Option<&OneLine> {
+        self.instead.as_ref()
+    }
+
+    /// Gives the answer that is chosen.
+    fn answer(&mut self) -> Reaction {
+        Reaction::Answer(match self.chosen() {
+            Choice::Once => Verdict::Yes,
+            Choice::Session => Verdict::Always,
+            Choice::No => Verdict::No,
+            Choice::Instead => {
+                self.letter = None;
+                self.instead = Some(OneLine::default());
+                return Reaction::Changed;
+            }
+        })
+    }
+
+    /// Handles a key while it is written what to do instead.
+    fn tell(&mut self, key: KeyEvent) -> Reaction {
+        let Some(instead) = &mut self.instead else {
+            return Reaction::Nothing;
+        };
+        match key.code {
+            KeyCode::Esc => {
+                self.instead = None;
+                self.choose(NO, None)
+            }
+            KeyCode::Enter => match Verdict::denied(instead.text()) {
+                // Without words there is nothing to tell.
+                Verdict::No => Reaction::Nothing,
+                verdict => Reaction::Answer(verdict),
+            },
+            _ if key_event::with_control(key) == Some('c') => Reaction::Answer(Verdict::No),
+            _ => (instead.key(key) != Typed::Nothing).into(),
+        }
+    }
+
+    fn choose(&mut self, choice: usize, letter: Option<KeyEvent>) -> Reaction {
+        (self.chosen, self.letter) = (choice, letter);
         Reaction::Changed
     }
 
@@ -177,7 +242,7 @@ impl Approval {
         Reaction::Pass(letter.into_iter().chain([key]).collect())
     }
 
-    /// Returns true if the dialog accepts keys.
+    /// Returns true if the question accepts keys.
     pub fn is_awake(&self, now: Timestamp) -> bool {
         self.quiet.is_over(now)
     }
@@ -187,60 +252,80 @@ impl Approval {
         &self.request
     }
 
+    /// Heading: who wants to do what.
+    pub fn heading(&self) -> String {
+        format!("{} wants to {}", self.who, tools::wish(&self.request))
+    }
+
     /// Display name of the agent.
     pub fn who(&self) -> &str {
         &self.who
     }
 
     /// The answer that Enter gives.
-    pub fn chosen(&self) -> Verdict {
-        ANSWERS[self.chosen]
+    pub fn chosen(&self) -> Choice {
+        CHOICES[self.chosen].1
     }
 
-    /// Preview folded to a width.
-    pub fn lines(&self, columns: u16) -> std::borrow::Cow<'_, [PreviewLine]> {
-        match columns == dialog_inside(self.size).width {
-            true => self.lines.as_slice().into(),
+    /// Returns true if an answer was chosen by a key.
+    pub fn has_chosen(&self) -> bool {
+        self.letter.is_some() || self.chosen != NO
+    }
+
+    /// Preview for a width.
+    pub fn rows(&self, columns: u16) -> std::borrow::Cow<'_, [Row]> {
+        match columns == self.size.width {
+            true => self.rows.as_slice().into(),
             false => self.folded(columns).into(),
         }
     }
 
-    /// Index of the first visible line, given the total and the viewport height.
+    /// Number of rows that the question would fill.
+    pub fn height(&self) -> u16 {
+        u16::try_from(self.rows.len() + OTHER_ROWS).unwrap_or(u16::MAX)
+    }
+
+    /// Number of preview rows that are seen in a height. The answers come first, then the heading,
+    /// then a row of the preview.
+    pub fn seen(&self, height: u16) -> usize {
+        match usize::from(height) {
+            height @ 0..=3 => height.saturating_sub(2),
+            height => height - OTHER_ROWS,
+        }
+    }
+
+    /// Index of the first visible row, given the total and the viewport height.
     pub fn top(&self, count: usize, seen: usize) -> usize {
         self.scroll.top(count, seen)
     }
 
-    fn folded(&self, columns: u16) -> Vec<PreviewLine> {
+    fn folded(&self, columns: u16) -> Vec<Row> {
+        let columns = usize::from(columns.saturating_sub(SIDES)).max(1);
         let preview = self.request.preview.trim_end_matches('\n');
-        let mut lines = Vec::new();
-        for line in preview.split('\n') {
-            let kind = kind(line);
-            let (folded, _) = fold(line, usize::from(columns), usize::MAX);
-            lines.extend(folded.into_iter().map(|text| PreviewLine { text, kind }));
+        let (margin, text) = (Margin::default(), self.theme.text());
+        let mut out = Vec::new();
+        match tools::verb(&self.request.call).changes() {
+            true => out = diff::rows(preview, 0, (&margin, text), columns, self.theme),
+            false => plain(preview, text, columns, &mut out),
         }
         let always = self.always();
-        if width(&always) > usize::from(columns) {
-            let kind = LineKind::Note;
-            let (folded, _) = fold(&format!("\n{always}"), usize::from(columns), usize::MAX);
-            lines.extend(folded.into_iter().map(|text| PreviewLine { text, kind }));
+        if width(&always) > columns {
+            plain(&format!("\n{always}"), self.theme.dim(), columns, &mut out);
         }
-        lines
+        out
     }
 
-    /// Describes what "always" would allow.
+    /// Describes what "this session" would allow.
     pub fn always(&self) -> String {
-        format!("a: allow every {} until you leave", self.request.key)
+        format!("a: {}", covers(&self.request))
     }
 }
 
-fn kind(line: &str) -> LineKind {
-    let is_place = ["--- ", "+++ ", "@@"]
-        .iter()
-        .any(|mark| line.starts_with(mark));
-    match line.as_bytes().first() {
-        _ if is_place => LineKind::Place,
-        Some(b'+') => LineKind::Added,
-        Some(b'-') => LineKind::Removed,
-        _ => LineKind::Same,
-    }
+/// Folds text. All of its spaces are shown: nothing may hide behind them.
+fn plain(text: &str, style: Style, columns: usize, out: &mut Vec<Row>) {
+    let (lines, _) = fold(text, columns, usize::MAX);
+    out.extend(lines.into_iter().map(|line| Row {
+        line: Line::styled(line, style),
+        source: 0..0,
+    }));
 }

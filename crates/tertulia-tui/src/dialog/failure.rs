@@ -42,9 +42,14 @@ impl Overlay for Failure {
         if key_event::leaves(key) || key.code == KeyCode::Enter {
             return Reaction::Close;
         }
-        if key_event::answer(key) == Some('c') {
+        if key_event::with_control(key) == Some('y') {
             self.is_copied = true;
             return Reaction::Copy(self.copied());
+        }
+        // What is typed was meant for the input, whenever the dialog appeared.
+        let edits = matches!(key.code, KeyCode::Backspace | KeyCode::Delete);
+        if key_event::typed(key).is_some() || edits {
+            return Reaction::Pass(vec![key]);
         }
         let count = self.lines(dialog_inside(self.size).width).len();
         self.scroll

@@ -122,7 +122,7 @@ fn what_is_typed_while_a_question_appears_is_no_answer() {
 fn what_went_wrong_is_read_copied_and_left() {
     let mut dialog = failure();
     insta::assert_snapshot!("failure_80", shown_failure(&dialog, (80, 24)));
-    let Reaction::Copy(text) = dialog.key(key("c"), noon()) else {
+    let Reaction::Copy(text) = dialog.key(key("^y"), noon()) else {
         panic!("nothing is copied");
     };
     assert!(

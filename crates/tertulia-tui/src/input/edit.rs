@@ -69,7 +69,7 @@ impl Input {
         }
     }
 
-    fn move_to(&mut self, to: usize) -> Did {
+    pub(super) fn move_to(&mut self, to: usize) -> Did {
         self.completion.close();
         self.undo.pause();
         self.wanted = None;
@@ -81,7 +81,7 @@ impl Input {
         Did::Changed
     }
 
-    fn delete(&mut self, range: Range<usize>, kept: bool) -> Did {
+    pub(super) fn delete(&mut self, range: Range<usize>, kept: bool) -> Did {
         if range.is_empty() {
             return Did::Nothing;
         }
@@ -97,7 +97,7 @@ impl Input {
         Did::Changed
     }
 
-    fn yank(&mut self) -> Did {
+    pub(super) fn yank(&mut self) -> Did {
         if self.deleted.is_empty() {
             return Did::Nothing;
         }

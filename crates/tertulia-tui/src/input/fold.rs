@@ -8,6 +8,8 @@ use super::text::{FOLD, Piece};
 const MOST_LINES: usize = 8;
 /// A paste of more bytes than this is folded, however few its lines.
 const MOST_BYTES: usize = 1000;
+/// A prompt of more lines than this is folded when it comes back.
+const MOST_RECALLED: usize = 20;
 /// Maximum number of bytes shown unfolded, which bounds the cost of a key.
 pub const MOST_SHOWN: usize = 16 * 1024;
 
@@ -28,6 +30,16 @@ pub fn written(text: &str) -> Piece {
         Piece::folded(text, label("", text))
     } else {
         Piece::plain(text)
+    }
+}
+
+/// Converts a prompt that comes back to the input, folding it if it is much longer than what is
+/// written by hand.
+pub fn recalled(text: &str) -> Piece {
+    if lines(text) > MOST_RECALLED {
+        Piece::folded(text, label("", text))
+    } else {
+        written(text)
     }
 }
 
@@ -104,6 +116,17 @@ mod tests {
             "[pasted 500 000 characters]"
         );
         assert_eq!(shown("\u{fffc}").unwrap(), "[pasted 1 character]");
+    }
+
+    #[test]
+    fn a_long_prompt_comes_back_folded() {
+        let folds = |text: &str| {
+            let piece = recalled(text);
+            assert_eq!(piece.whole(), text);
+            piece.folds().first().map(|fold| fold.label.clone())
+        };
+        assert_eq!(folds(&"line\n".repeat(20)), None);
+        assert_eq!(folds(&"line\n".repeat(300)).unwrap(), "[300 lines]");
     }
 
     #[test]

@@ -23,6 +23,7 @@ impl Input {
         };
         if self.browsing.is_none() {
             self.draft = self.piece.clone();
+            self.draft_command = self.command;
         }
         self.show_entry(older)
     }
@@ -42,6 +43,7 @@ impl Input {
         self.completion.close();
         let draft = std::mem::take(&mut self.draft);
         self.put(&draft);
+        self.set_command(self.draft_command);
         self.browsing = None;
         Did::Changed
     }
@@ -51,7 +53,7 @@ impl Input {
             return Did::Nothing;
         };
         self.completion.close();
-        self.put(&fold::written(&entry));
+        self.put_written(&entry, fold::recalled);
         self.cursor = self.piece.text().len();
         self.look_again();
         self.browsing = Some(place);
@@ -131,9 +133,9 @@ impl Input {
         if let Some(searching) = self.search.take()
             && let Some(found) = searching.search.found(&self.history)
         {
-            let piece = fold::written(found);
+            let found = found.to_owned();
             self.undo.pause();
-            self.put(&piece);
+            self.put_written(&found, fold::recalled);
             self.cursor = self.piece.text().len();
         }
         self.look_again();

@@ -86,7 +86,7 @@ fn enter_sends_and_its_kin_begin_a_line() {
     let mut input = input();
     assert_eq!(submitted(keys(&mut input, "hello<enter>")), "hello");
     assert!(input.is_empty());
-    assert_eq!(keys(&mut input, "<enter>"), Did::Nothing);
+    assert_eq!(keys(&mut input, "<enter>"), Did::SubmitNothing);
     assert_eq!(keys(&mut input, "  <enter>"), Did::Nothing);
     let words = "a<a-enter>b<s-enter>c\\<enter>d<c-j>e<enter>";
     assert_eq!(submitted(keys(&mut input, words)), "  a\nb\nc\nd\ne");
@@ -232,7 +232,7 @@ fn what_is_pasted_does_not_open_offers_nor_send() {
 fn the_history_is_searched() {
     let mut input = input();
     keys(&mut input, "mine<c-r>");
-    assert_eq!(input.shown_label(), "search ''>");
+    assert_eq!(input.shown_label(), "history>");
     keys(&mut input, "ir");
     assert_eq!(input.shown().text(), "third");
     keys(&mut input, "<c-r>");
@@ -488,4 +488,36 @@ proptest! {
         input.paste(&text);
         prop_assert_eq!(submitted(keys(&mut input, "<enter>")), text);
     }
+}
+
+#[test]
+fn vim_mode_has_a_small_normal_mode() {
+    let check = |pressed: &str, expected: &str| {
+        let mut input = input();
+        input.set_vim(true);
+        keys(&mut input, pressed);
+        assert_eq!(marked(&input), expected, "{pressed}");
+    };
+    check("one two<esc>", "one tw|o");
+    check("one two<esc>0wx", "one |wo");
+    check("one two<esc>bhi,", "one,| two");
+    check("one two<esc>0ea!", "one!| two");
+    check("one two<esc>0cwsix<esc>", "si|x two");
+    check("one two<esc>0dwp", "tone |wo");
+    check("one two<esc>bDu", "one |two");
+    check("one two<esc>0$a.", "one two.|");
+    check("one<esc>otwo<esc>kdd", "|two");
+    check("one<esc>otwo<esc>kddp", "two\none\n|");
+    check("one<esc>z", "on|e");
+    check("one<esc>di<esc>", "on|e");
+    let mut input = input();
+    input.set_vim(true);
+    keys(&mut input, "one<esc>");
+    assert!(input.is_normal() && input.shown_label().starts_with("[N]"));
+    assert!(
+        matches!(keys(&mut input, "<esc>"), Did::Pass(_)),
+        "stops an answer"
+    );
+    assert_eq!(keys(&mut input, "<enter>"), Did::Submit("one".to_owned()));
+    assert!(!input.is_normal(), "the next message is written");
 }

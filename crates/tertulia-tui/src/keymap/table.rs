@@ -1,5 +1,7 @@
 //! Table of key bindings.
 
+use std::borrow::Cow;
+
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::{Binding, Key, Where};
@@ -14,8 +16,26 @@ macro_rules! actions {
 
         impl Action {
             /// All actions.
-            #[cfg(test)]
             pub const ALL: &'static [Action] = &[$(Action::$name,)*];
+
+            /// Name of the variant.
+            fn variant(self) -> &'static str {
+                match self {
+                    $(Action::$name => stringify!($name),)*
+                }
+            }
+
+            /// Name in the settings: `SearchHistory` is `search_history`.
+            pub fn name(self) -> String {
+                let mut name = String::new();
+                for letter in self.variant().chars() {
+                    if letter.is_uppercase() && !name.is_empty() {
+                        name.push('_');
+                    }
+                    name.push(letter.to_ascii_lowercase());
+                }
+                name
+            }
 
             /// Explanation for the help.
             pub fn meaning(self) -> &'static str {
@@ -36,7 +56,7 @@ actions! {
     Right: "one character on",
     WordLeft: "one word back",
     WordRight: "one word on",
-    Up: "line up; from the first line, previous prompt",
+    Up: "line up; from the first line, queued message or previous prompt",
     Down: "line down; from the last line, next prompt",
     LineStart: "to the start of the line",
     LineEnd: "to the end of the line",
@@ -66,7 +86,23 @@ actions! {
     ToEnd: "to the end",
     LineUp: "a line up",
     LineDown: "a line down",
+    HalfUp: "half a page up",
+    HalfDown: "half a page down",
+    Find: "find words in the whole session",
+    FindNext: "the hit before, further up",
+    FindBack: "back to the hit after",
+    SelectLines: "select lines; ↑ ↓ extend",
+    SelectMessages: "select messages",
+    Copy: "copy the selection, or the code block on the screen",
+    Unfold: "fold or unfold the last tool call or long message",
+    UnfoldAll: "fold or unfold all of them",
+    CopyAll: "copy a text",
+    Filter: "find words in this help",
     Resume: "go on with this one",
+    GoThere: "go there",
+    ForkThere: "fork there",
+    Other: "the fork tree: go on with it; statistics: tokens or messages",
+    Empty: "show or hide empty ones",
     Preview: "look into it",
     Rename: "give it another title",
     Tag: "change its tags",
@@ -74,14 +110,16 @@ actions! {
     Trash: "put it into the trash, after a y",
     Scope: "this project, or all",
     RewindHere: "go back to it",
-    Yes: "yes",
-    No: "no",
-    Always: "yes, and always in this session",
+    Yes: "choose: once (Enter answers)",
+    No: "choose: no",
+    Always: "choose: this session",
+    Instead: "choose: no, and say what to do instead",
     Interrupt: "stop the speaker",
     Leave: "leave",
     Edit: "write in your editor ($VISUAL, $EDITOR)",
-    Todos: "fold or unfold what the agent means to do",
+    Todos: "show or hide the todo list",
     Mode: "switch the tool policy: ask, edits, all",
+    Unqueue: "remove the queued message being edited",
     Suspend: "back to the shell; fg comes back",
     Detach: "detach; the session keeps running on its server",
     Redraw: "redraw the screen",
@@ -116,8 +154,8 @@ const fn bind(at: Where, action: Action, keys: &'static [Key]) -> Binding {
     Binding {
         at,
         action,
-        keys,
-        also: &[],
+        keys: Cow::Borrowed(keys),
+        also: Cow::Borrowed(&[]),
     }
 }
 
@@ -130,8 +168,8 @@ const fn bind_also(
     Binding {
         at,
         action,
-        keys,
-        also,
+        keys: Cow::Borrowed(keys),
+        also: Cow::Borrowed(also),
     }
 }
 
@@ -141,7 +179,7 @@ const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
 use Action as A;
 use KeyCode as K;
-use Where::{AgentRequest, Anywhere, Input, Picker, Popup, Search, Talk, Transcript};
+use Where::{AgentRequest, Anywhere, Hits, Input, Picker, Popup, Search, Sheet, Talk, Transcript};
 
 /// All bindings. Terminals that cannot tell `Shift+Enter` from `Enter` send `Ctrl+J` for the former
 /// at best, and `Ctrl+_` arrives as `Ctrl+7`.
@@ -232,6 +270,7 @@ pub const BINDINGS: &[Binding] = &[
         &[with(SHIFT, K::BackTab)],
         &[key(K::BackTab)],
     ),
+    bind(Talk, A::Unqueue, &[ctrl('x')]),
     bind(Talk, A::PageUp, &[key(K::PageUp)]),
     bind(Talk, A::PageDown, &[key(K::PageDown)]),
     bind_also(Talk, A::LineUp, &[with(SHIFT, K::Up)], &[with(CTRL, K::Up)]),
@@ -243,22 +282,53 @@ pub const BINDINGS: &[Binding] = &[
     ),
     bind(Talk, A::ToTop, &[with(CTRL, K::Home)]),
     bind(Talk, A::ToEnd, &[with(CTRL, K::End)]),
-    bind(Transcript, A::PageUp, &[key(K::PageUp)]),
-    bind_also(Transcript, A::PageDown, &[key(K::PageDown)], &[letter(' ')]),
-    bind_also(Transcript, A::LineUp, &[key(K::Up)], &[letter('k')]),
-    bind_also(Transcript, A::LineDown, &[key(K::Down)], &[letter('j')]),
+    bind_also(
+        Transcript,
+        A::Mode,
+        &[with(SHIFT, K::BackTab)],
+        &[key(K::BackTab)],
+    ),
+    bind_also(
+        Transcript,
+        A::PageUp,
+        &[key(K::PageUp)],
+        &[letter('b'), ctrl('b')],
+    ),
+    bind_also(
+        Transcript,
+        A::PageDown,
+        &[key(K::PageDown)],
+        &[letter(' '), ctrl('f')],
+    ),
+    bind(Transcript, A::HalfUp, &[ctrl('u')]),
+    bind(Transcript, A::HalfDown, &[ctrl('d')]),
+    bind(Transcript, A::LineUp, &[key(K::Up), letter('k')]),
+    bind(Transcript, A::LineDown, &[key(K::Down), letter('j')]),
     bind_also(
         Transcript,
         A::ToTop,
-        &[key(K::Home)],
-        &[letter('g'), with(CTRL, K::Home)],
+        &[key(K::Home), letter('g')],
+        &[with(CTRL, K::Home)],
     ),
     bind_also(
         Transcript,
         A::ToEnd,
-        &[key(K::End)],
-        &[letter('G'), with(CTRL, K::End)],
+        &[key(K::End), letter('G')],
+        &[with(CTRL, K::End)],
     ),
+    bind(Transcript, A::Find, &[letter('/')]),
+    bind(Transcript, A::FindNext, &[letter('n')]),
+    bind(Transcript, A::FindBack, &[letter('N')]),
+    bind(Transcript, A::SelectLines, &[letter('v')]),
+    bind(Transcript, A::SelectMessages, &[letter('V')]),
+    bind(Transcript, A::Copy, &[letter('y')]),
+    bind_also(
+        Transcript,
+        A::Unfold,
+        &[letter('o'), key(K::Enter)],
+        &[key(K::Tab)],
+    ),
+    bind(Transcript, A::UnfoldAll, &[letter('a')]),
     bind_also(
         Transcript,
         A::Close,
@@ -270,12 +340,14 @@ pub const BINDINGS: &[Binding] = &[
     bind(Picker, A::PageUp, &[key(K::PageUp)]),
     bind(Picker, A::PageDown, &[key(K::PageDown)]),
     bind(Picker, A::Resume, &[key(K::Enter)]),
-    bind(Picker, A::Preview, &[letter(' ')]),
+    bind_also(Picker, A::Preview, &[letter(' '), ctrl('v')], &[alt('p')]),
     bind(Picker, A::Rename, &[ctrl('r')]),
     bind(Picker, A::Tag, &[ctrl('t')]),
     bind(Picker, A::Fork, &[ctrl('f')]),
     bind(Picker, A::Trash, &[ctrl('x')]),
-    bind(Picker, A::Scope, &[key(K::Tab)]),
+    bind_also(Picker, A::Undo, &[alt('u')], &[ctrl('_'), ctrl('7')]),
+    bind_also(Picker, A::Scope, &[key(K::Tab)], &[key(K::BackTab)]),
+    bind(Picker, A::Empty, &[ctrl('e')]),
     bind(Picker, A::Close, &[key(K::Esc)]),
     bind_also(
         Where::Rewind,
@@ -293,6 +365,18 @@ pub const BINDINGS: &[Binding] = &[
     bind(Where::Rewind, A::PageDown, &[key(K::PageDown)]),
     bind(Where::Rewind, A::RewindHere, &[key(K::Enter)]),
     bind_also(Where::Rewind, A::Close, &[key(K::Esc)], &[letter('q')]),
+    bind(Hits, A::GoThere, &[key(K::Enter)]),
+    bind_also(Hits, A::Previous, &[key(K::Up)], &[ctrl('p')]),
+    bind_also(Hits, A::Next, &[key(K::Down)], &[ctrl('n')]),
+    bind(Hits, A::ForkThere, &[ctrl('f')]),
+    bind(Hits, A::Scope, &[key(K::Tab)]),
+    bind(Hits, A::Close, &[key(K::Esc)]),
+    bind(Sheet, A::LineUp, &[key(K::Up)]),
+    bind(Sheet, A::LineDown, &[key(K::Down)]),
+    bind(Sheet, A::CopyAll, &[letter('y')]),
+    bind(Sheet, A::Other, &[key(K::Enter), key(K::Tab)]),
+    bind_also(Sheet, A::Close, &[key(K::Esc)], &[letter('q')]),
+    bind(Where::Help, A::Filter, &[letter('/')]),
     bind_also(Where::Help, A::LineUp, &[key(K::Up)], &[letter('k')]),
     bind_also(Where::Help, A::LineDown, &[key(K::Down)], &[letter('j')]),
     bind(Where::Help, A::PageUp, &[key(K::PageUp)]),
@@ -316,6 +400,9 @@ pub const BINDINGS: &[Binding] = &[
         &[letter('N')],
     ),
     bind_also(AgentRequest, A::Always, &[letter('a')], &[letter('A')]),
+    bind_also(AgentRequest, A::Instead, &[letter('i')], &[letter('I')]),
+    bind(AgentRequest, A::PageUp, &[key(K::PageUp)]),
+    bind(AgentRequest, A::PageDown, &[key(K::PageDown)]),
     bind(Anywhere, A::Interrupt, &[ctrl('c')]),
     bind(Anywhere, A::Leave, &[twice(ctrl('c'))]),
     bind(Anywhere, A::Redraw, &[ctrl('l')]),

@@ -27,7 +27,7 @@ fn every_action_is_in_the_help() {
 fn no_key_means_two_things_in_one_place() {
     let mut seen = HashSet::new();
     for binding in table::BINDINGS {
-        for key in binding.keys.iter().chain(binding.also) {
+        for key in binding.keys.iter().chain(binding.also.iter()) {
             assert!(seen.insert((binding.at, *key)), "{:?} {key:?}", binding.at);
         }
     }
@@ -124,11 +124,20 @@ fn keys_have_names() {
         row.unwrap().keys.clone()
     };
     assert_eq!(keys(Where::Talk, Action::Rewind), "Esc Esc");
-    assert_eq!(keys(Where::Picker, Action::Preview), "Space");
+    assert_eq!(keys(Where::Picker, Action::Preview), "Space, Ctrl+V");
     assert_eq!(
         keys(Where::Input, Action::NewLine),
         "Alt+Enter, Shift+Enter, Ctrl+J"
     );
     assert_eq!(keys(Where::Anywhere, Action::Leave), "Ctrl+C Ctrl+C");
     assert_eq!(keys(Where::AgentRequest, Action::No), "n, Esc");
+}
+
+#[test]
+fn keys_are_named_as_they_are_printed_on_them() {
+    let name = |code, modifiers| Key::new(code, modifiers).name();
+    let (none, shift) = (KeyModifiers::NONE, KeyModifiers::SHIFT);
+    assert_eq!(name(KeyCode::BackTab, shift), "Shift+Tab");
+    assert_eq!(name(KeyCode::BackTab, none), "Shift+Tab");
+    assert_eq!(name(KeyCode::Char('r'), KeyModifiers::CONTROL), "Ctrl+R");
 }

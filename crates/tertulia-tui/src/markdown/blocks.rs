@@ -2,7 +2,8 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-use super::super::highlight::{self, Highlights};
+use super::super::diff;
+use super::super::highlight::Highlights;
 use super::super::theme::Theme;
 use super::{Form, marked_rows, render};
 use crate::text::wrap::{Breaks, Piece, Row};
@@ -147,6 +148,10 @@ impl Blocks {
         let end = if whole > 0 { whole } else { line_cut(window) };
         self.keep(&rest[..end], self.start);
         self.start += end;
+        if outline.fence.is_some() || self.fence.is_some() {
+            // The frame of the code ends with its last part.
+            self.done.pop();
+        }
         self.fence = outline.fence.or(self.fence.take());
         self.joined = true;
         true
@@ -173,14 +178,18 @@ impl Blocks {
                 style,
                 margin,
                 diff,
+                widest,
             } => {
+                if *diff {
+                    return diff::rows(part, start, (margin, *style), width, self.theme);
+                }
+                let width = width.min(*widest);
                 let mut out = Vec::new();
                 let mut at = start;
                 for line in part.split_inclusive('\n') {
                     let shown = line.strip_suffix('\n').unwrap_or(line);
                     let shown = shown.strip_suffix('\r').unwrap_or(shown);
-                    let sign = diff.then(|| highlight::diff(shown, self.theme)).flatten();
-                    let pieces = vec![Piece::exact(shown, sign.unwrap_or(*style), at)];
+                    let pieces = vec![Piece::exact(shown, *style, at)];
                     marked_rows(pieces, margin, width, Breaks::Words, self.theme, &mut out);
                     at += line.len();
                 }
@@ -198,6 +207,8 @@ impl Blocks {
                             self.theme,
                             &mut self.highlights,
                         );
+                        // The frame of the code began with its first part.
+                        rows.drain(..1.min(rows.len()));
                         for row in &mut rows {
                             let moved = |at: usize| (at.max(fence.len()) - fence.len()) + start;
                             row.source = moved(row.source.start)..moved(row.source.end);
@@ -211,9 +222,9 @@ impl Blocks {
 
     fn outline(&self, text: &str) -> Outline {
         match (&self.form, &self.fence) {
-            // Plain lines are independent of each other.
-            (Form::Plain { .. }, _) => Outline {
-                starts: if text.is_empty() {
+            // Plain lines are independent of each other; those of a diff are numbered.
+            (Form::Plain { diff, .. }, _) => Outline {
+                starts: if text.is_empty() || *diff {
                     vec![0]
                 } else {
                     vec![0, text.len()]

@@ -1,18 +1,20 @@
-//! Renders code: keeps all spaces, and continues long lines on marked rows so that nothing is cut
-//! off.
+//! Renders code: in a frame that names the language, with all its spaces. Long lines continue on
+//! marked rows, so that nothing is cut off. The frame is open to the right: there it would move while
+//! code streams in.
 
 use std::ops::Range;
 
 use ratatui::style::Style;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::super::highlight::{Highlights, Runs};
 use super::super::theme::Theme;
-use super::marked_rows;
-use crate::text::wrap::{Breaks, Margin, Piece, Row};
+use super::{PROSE, marked_rows};
+use crate::text::cut;
+use crate::text::wrap::{Breaks, Margin, Piece, Row, width_of};
 
 /// Left margin of code.
-const INDENT: &str = "  ";
+const INDENT: &str = "│ ";
 /// Left margin of a continuation row.
 const GOES_ON: &str = "↪ ";
 
@@ -21,19 +23,22 @@ const GOES_ON: &str = "↪ ";
 pub(super) struct Code {
     pub(super) language: String,
     text: String,
+    /// Offset of the block, including its fence.
+    start: usize,
     /// Source range of each part by its offset in `text`; both ascending.
     parts: Vec<(usize, Range<usize>)>,
 }
 
 impl Code {
     /// Creates an empty block; the language is the first word of the info string.
-    pub(super) fn new(info: &str) -> Code {
+    pub(super) fn new(info: &str, start: usize) -> Code {
         let word = info
             .split(|c: char| c.is_whitespace() || c == ',' || c == '{')
             .next()
             .unwrap_or_default();
         Code {
             language: word.to_owned(),
+            start,
             ..Code::default()
         }
     }
@@ -61,7 +66,15 @@ impl Code {
         }
     }
 
-    /// Renders the code as rows.
+    /// Source range of the code without its fence.
+    fn source(&self) -> Range<usize> {
+        let first = self.parts.first().map(|(_, source)| source.start);
+        let last = self.parts.last().map(|(_, source)| source.end);
+        first.unwrap_or(self.start)..last.unwrap_or(self.start)
+    }
+
+    /// Renders the code as rows; the first and the last are the frame. A frame has no source: copied
+    /// code does not include its fence.
     pub(super) fn rows(
         &self,
         margin: &Margin,
@@ -70,21 +83,40 @@ impl Code {
         highlights: &mut Highlights,
     ) -> Vec<Row> {
         let colours = highlights.code(&self.language, &self.text, theme);
-        let first = with(&margin.first, INDENT, theme);
-        let later = with(&margin.rest, INDENT, theme);
-        let rest = with(&margin.rest, GOES_ON, theme);
-        let mut margin = Margin { first, rest };
-        let mut out = Vec::new();
+        let source = self.source();
+        let head = match self.language.as_str() {
+            "" => "┌".to_owned(),
+            language => format!("┌─ {language} "),
+        };
+        let mut out = vec![edge(&head, &margin.first, width, theme, source.start)];
+        let code_margin = Margin {
+            first: with(&margin.rest, INDENT, theme),
+            rest: with(&margin.rest, GOES_ON, theme),
+        };
         let mut at = 0;
         for (number, line) in self.text.split_inclusive('\n').enumerate() {
             let shown = line.strip_suffix('\n').unwrap_or(line);
             let runs = colours.get(number).map_or(&[][..], Runs::as_slice);
             let pieces = pieces(shown, runs, &self.source_of(at, shown.len()), theme.text());
-            marked_rows(pieces, &margin, width, Breaks::Anywhere, theme, &mut out);
-            margin.first.clone_from(&later);
+            let breaks = Breaks::Anywhere;
+            marked_rows(pieces, &code_margin, width, breaks, theme, &mut out);
             at += line.len();
         }
+        out.push(edge("└", &margin.rest, width, theme, source.end));
         out
+    }
+}
+
+/// The first or the last row of a frame.
+fn edge(begin: &str, margin: &[Span<'static>], width: usize, theme: Theme, at: usize) -> Row {
+    let room = width.min(PROSE).saturating_sub(width_of(margin));
+    let begin = cut(begin, room);
+    let line = "─".repeat(room.saturating_sub(crate::text::width(&begin)));
+    let mut spans = margin.to_vec();
+    spans.push(Span::styled(format!("{begin}{line}"), theme.frame()));
+    Row {
+        line: Line::from(spans),
+        source: at..at,
     }
 }
 
@@ -95,7 +127,7 @@ fn with(margin: &[Span<'static>], more: &'static str, theme: Theme) -> Vec<Span<
 }
 
 /// Splits a line into highlighted pieces; text without a highlight gets the text style.
-fn pieces<'t>(
+pub(crate) fn pieces<'t>(
     line: &'t str,
     runs: &[(Style, usize)],
     source: &Range<usize>,

@@ -12,10 +12,12 @@ use super::super::highlight::Highlights;
 use super::super::theme::{Palette, Theme};
 use super::blocks::options;
 use super::code::Code;
-use super::marked_rows;
 use super::table::Table;
+use super::{PROSE, marked_rows};
 use crate::text::wrap::{Breaks, Margin, Piece, Row, width_of};
 
+/// Mark of an item of a list without numbers.
+const BULLET: &str = "• ";
 /// Columns that the margin leaves for the text, if possible.
 const LEGIBLE: usize = 8;
 
@@ -112,10 +114,7 @@ impl<'t> Render<'t, '_> {
             Event::Html(text) | Event::InlineHtml(text) => self.html(&text, range),
             Event::SoftBreak | Event::HardBreak => self.line_out(),
             Event::Rule => self.rule(range),
-            Event::TaskListMarker(done) => {
-                let mark = if done { "[x] " } else { "[ ] " };
-                self.piece(Cow::Borrowed(mark), self.theme.dim(), range);
-            }
+            Event::TaskListMarker(done) => self.task(done, range),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 self.words(text, self.style(), range);
             }
@@ -151,17 +150,18 @@ impl<'t> Render<'t, '_> {
         self.begins.get_or_insert(range.start);
         match tag {
             Tag::Heading { level, .. } => {
-                self.push_style(self.theme.heading());
-                let marks = format!("{} ", "#".repeat(level as usize));
-                let at = range.start..range.start;
-                self.piece(Cow::Owned(marks), self.theme.heading(), at);
+                self.push_style(self.theme.level(level as usize));
             }
             Tag::BlockQuote(_) => self.frames.push(Frame {
                 first: None,
                 rest: Span::styled("│ ", self.theme.dim()),
             }),
-            Tag::CodeBlock(CodeBlockKind::Fenced(info)) => self.code = Some(Code::new(&info)),
-            Tag::CodeBlock(CodeBlockKind::Indented) => self.code = Some(Code::new("")),
+            Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
+                self.code = Some(Code::new(&info, range.start));
+            }
+            Tag::CodeBlock(CodeBlockKind::Indented) => {
+                self.code = Some(Code::new("", range.start));
+            }
             Tag::List(number) => self.lists.push(number),
             Tag::Item => self.item(),
             Tag::Table(alignments) => self.table = Some(Table::new(alignments)),
@@ -225,13 +225,26 @@ impl<'t> Render<'t, '_> {
                 *number = number.saturating_add(1);
                 mark
             }
-            _ => "• ".to_owned(),
+            _ => BULLET.to_owned(),
         };
         let indent = " ".repeat(mark.chars().count());
         self.frames.push(Frame {
             first: Some(Span::styled(mark, self.theme.dim())),
             rest: Span::raw(indent),
         });
+    }
+
+    /// Marks an item as a task: a box takes the place of the bullet, or follows the number.
+    fn task(&mut self, done: bool, range: Range<usize>) {
+        let mark = if done { "☑ " } else { "☐ " };
+        let bullet = self
+            .frames
+            .last_mut()
+            .and_then(|frame| frame.first.as_mut());
+        match bullet.filter(|first| first.content == BULLET) {
+            Some(first) => *first = Span::styled(mark, self.theme.text()),
+            None => self.piece(Cow::Borrowed(mark), self.theme.text(), range),
+        }
     }
 
     fn end_item(&mut self) {
@@ -336,7 +349,8 @@ impl<'t> Render<'t, '_> {
         self.definitions_before(range.start);
         self.gap_out();
         let margin = self.margin();
-        let room = self.width.saturating_sub(width_of(&margin.first)).max(1);
+        let width = self.width.min(PROSE);
+        let room = width.saturating_sub(width_of(&margin.first)).max(1);
         let mut spans = margin.first;
         spans.push(Span::styled("─".repeat(room), self.theme.frame()));
         self.emit(vec![Row {
@@ -369,14 +383,8 @@ impl<'t> Render<'t, '_> {
         let pieces = std::mem::take(&mut self.pieces);
         let margin = self.margin();
         let mut rows = Vec::new();
-        marked_rows(
-            pieces,
-            &margin,
-            self.width,
-            Breaks::Words,
-            self.theme,
-            &mut rows,
-        );
+        let width = self.width.min(PROSE);
+        marked_rows(pieces, &margin, width, Breaks::Words, self.theme, &mut rows);
         self.emit(rows);
     }
 

@@ -10,9 +10,7 @@ use super::blocks::WINDOW;
 use super::*;
 use crate::text::wrap::width_of;
 
-const DARK: Theme = Theme {
-    palette: Palette::Dark,
-};
+const DARK: Theme = Theme::new(Palette::Dark);
 
 const EVERYTHING: &str = r#"# A heading
 
@@ -156,7 +154,8 @@ fn words_look_like_what_they_are() {
     assert_eq!(modifiers("a ~~b~~ c", "b"), Modifier::CROSSED_OUT);
     assert_eq!(style_of("a `b` c", "b", DARK), DARK.code());
     assert_eq!(style_of("[b](c)", "b", DARK), DARK.link());
-    assert_eq!(style_of("# b", "b", DARK), DARK.heading());
+    assert_eq!(style_of("a https://b.c/d_e_f.", "b.c", DARK), DARK.link());
+    assert_eq!(style_of("`https://b.c`", "b.c", DARK).fg, DARK.link().fg);
     let secret = style_of("x [redacted:bearer-token] y", "redacted", DARK);
     assert_eq!(secret, DARK.redacted());
     let in_code = style_of("```\nkey [redacted:aws-key]\n```", "redacted", DARK);
@@ -233,8 +232,56 @@ fn code_in_a_list_is_copied_as_it_was_written() {
         .iter()
         .find(|row| row.line.to_string().contains("func"));
     let last = rows.last().unwrap();
+    assert_eq!(last.line.to_string().trim_start().chars().next(), Some('└'));
     let copied = &text[first.unwrap().source.start..last.source.end];
-    assert_eq!(copied.trim_start(), "func main() {\n\t\treturn\n\t}");
+    assert_eq!(copied.trim(), "func main() {\n\t\treturn\n\t}");
+}
+
+#[test]
+fn code_is_framed_and_names_its_language() {
+    let two = "```rust\na\n```\n```sh,ignore\nb\n```";
+    let expected = "┌─ rust ───\n│ a\n└──────────\n\n┌─ sh ─────\n│ b\n└──────────";
+    assert_eq!(shown(two, 11), expected);
+    let item = "• ┌─────────\n  │ a\n  └─────────";
+    assert_eq!(shown("- ```\n  a\n  ```", 12), item);
+    assert_eq!(shown("```\n```", 3), "┌──\n└──");
+    let wide = shown("```\na\n```", 200);
+    assert!(wide.lines().all(|row| row.chars().count() <= PROSE));
+}
+
+#[test]
+fn headings_differ_by_weight_and_colour_not_by_signs() {
+    for palette in [Palette::Dark, Palette::Light, Palette::Plain] {
+        let theme = Theme::new(palette);
+        let text = |level| format!("{} heading", "#".repeat(level));
+        let looks: Vec<Style> = (1..=4)
+            .map(|level| style_of(&text(level), "heading", theme))
+            .collect();
+        let bold = |style: &Style| style.add_modifier.contains(Modifier::BOLD);
+        assert!(looks.iter().all(bold), "{palette:?}");
+        assert_ne!(looks[0], looks[1], "{palette:?}");
+    }
+    assert_eq!(shown("# One\n\n### Three #", 80), "One\n\nThree");
+}
+
+#[test]
+fn tasks_have_boxes() {
+    let tasks = "- [ ] to do\n- [x] done\n- other\n\n1. [x] first\n\n* [ ]\n  loose\n";
+    let expected = "☐ to do\n☑ done\n• other\n\n1. ☑ first\n\n☐ loose";
+    assert_eq!(shown(tasks, 80), expected);
+}
+
+#[test]
+fn prose_is_at_most_100_columns_wide_and_code_is_not() {
+    let text = format!("{}\n\n    {}\n", "word ".repeat(60), "x".repeat(150));
+    let lines = lines(&text, 200, DARK);
+    let widest = |letter: char| {
+        let lines = lines.iter().map(ToString::to_string);
+        let lines = lines.filter(|line| line.contains(letter));
+        lines.map(|line| line.chars().count()).max()
+    };
+    assert_eq!(widest('w'), Some(99));
+    assert_eq!(widest('x'), Some(152));
 }
 
 /// Random markdown of parts chosen for their effect on the text before and after them.
@@ -355,11 +402,11 @@ fn blocks_longer_than_the_window_are_cut_and_go_on() {
         assert!(streaming.lines().eq(whole.iter()), "{}", &text[..20]);
     }
     let code = format!("```\n{}```\n", "    a\n".repeat(WINDOW / 3));
-    assert!(
-        lines(&code, 80, DARK)
-            .iter()
-            .all(|line| line.to_string() == "      a")
-    );
+    let shown = shown(&code, 80);
+    let (mut rows, code) = (shown.lines(), "│     a");
+    assert!(rows.next().is_some_and(|row| row.starts_with("┌──")));
+    assert!(rows.next_back().is_some_and(|row| row.starts_with("└──")));
+    assert!(rows.all(|row| row == code), "one frame around all parts");
 }
 
 /// Bytes rendered for an answer that streams in pieces of this size and is shown after each.

@@ -1,6 +1,6 @@
 //! Sessions whose messages match the query.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use tertulia_core::id::{Seq, SessionId};
@@ -8,9 +8,6 @@ use tertulia_core::query::{Hit, Hits};
 use tertulia_core::search_text::{SearchTerms, Snippet};
 
 use super::session_list::SessionList;
-
-/// Maximum number of sessions shown.
-const MOST: usize = 20;
 
 /// A session whose messages match the query.
 #[derive(Clone, Debug)]
@@ -39,28 +36,50 @@ pub struct ContentHits {
     shown: Vec<usize>,
     /// Number of entries not searched because they are not indexed yet.
     pending: u64,
+    /// Number of hits that were asked for.
+    limit: usize,
+    /// Whether there are more hits than that.
+    more: bool,
 }
 
 impl ContentHits {
-    /// Keeps the best hit of each session, best first.
-    pub fn of(hits: Hits) -> ContentHits {
-        let pending = hits.pending;
-        let mut all: Vec<ContentHit> = Vec::new();
+    /// Keeps the best hit of each session, best first. Sessions that are known stay where they are, so
+    /// that a further search only adds rows.
+    pub fn put(&mut self, hits: Hits) {
+        self.pending = hits.pending;
+        // A search that brings no more hits than the last one has found them all.
+        let is_more = hits.more || hits.total > hits.hits.len() as u64;
+        self.more = is_more && hits.hits.len() >= self.limit;
+        let known = self.all.iter().enumerate();
+        let mut known: HashMap<SessionId, usize> =
+            known.map(|(at, hit)| (hit.session, at)).collect();
+        self.all.iter_mut().for_each(|hit| hit.more = 0);
+        let mut counted = HashSet::new();
         for hit in hits.hits {
-            let known = all
-                .iter_mut()
-                .find(|content_hit| content_hit.session == hit.session);
-            if let Some(content_hit) = known {
-                content_hit.more += 1;
-            } else if all.len() < MOST {
-                all.push(content_hit(hit));
+            let is_first = counted.insert(hit.session);
+            match known.get(&hit.session) {
+                Some(at) => self.all[*at].more += usize::from(!is_first),
+                None => {
+                    known.insert(hit.session, self.all.len());
+                    self.all.push(content_hit(hit));
+                }
             }
         }
-        ContentHits {
-            all,
-            shown: Vec::new(),
-            pending,
-        }
+    }
+
+    /// Notes how many hits a search asks for.
+    pub fn expect(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Number of hits that the last search asked for.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns true if there are hits that are not known yet.
+    pub fn has_more(&self) -> bool {
+        self.more
     }
 
     /// Number of entries not searched because they are not indexed yet.

@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{Cursor, Filter, Hidden, Hits, Listing, Page, Row, SearchQuery};
 
-use super::content_hits::{ContentHits, words_of};
+use super::content_hits::words_of;
 use super::session_item::SessionItem;
 use super::{Chosen, Mode, Picker, Preview, Scope, Ticket, Unread, Wanted};
-use crate::geometry::{Panes, ROW_LINES, list_areas, whole};
+use crate::geometry::{Panes, ROW_LINES, WIDE, list_areas, whole};
 use crate::item::Item;
 use crate::one_line::OneLine;
 
@@ -19,8 +19,9 @@ const NEXT_PAGE: usize = 200;
 const SEARCHED_PAGE: usize = 1000;
 /// Messages in a preview.
 const PREVIEWED: usize = 20;
-/// Maximum number of content hits.
+/// Number of content hits that are looked for first, and the factor for each further search.
 const HITS: usize = 60;
+const MORE_HITS: usize = 4;
 /// Pause in typing after which the content search starts.
 const PAUSE: SignedDuration = SignedDuration::from_millis(300);
 
@@ -30,6 +31,7 @@ impl Picker {
     pub fn wants(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
         self.wants_page()
             .or_else(|| self.wants_search(now))
+            .or_else(|| self.wants_more_hits())
             .or_else(|| self.wants_preview())
     }
 
@@ -52,11 +54,11 @@ impl Picker {
         let seen = self.seen_rows();
         let nears_the_end = self.choice.chosen() + 2 * seen >= self.session_list.len();
         // A query covers all sessions: the best match may be the oldest.
-        let is_needed = nears_the_end || !self.query.is_empty();
+        let is_needed = nears_the_end || self.to_end || !self.query.is_empty();
         if self.page_ticket.is_some() || !is_needed {
             return None;
         }
-        let limit = match (cursor, self.query.is_empty()) {
+        let limit = match (cursor, self.query.is_empty() && !self.to_end) {
             (None, _) => FIRST_PAGE,
             (Some(_), true) => NEXT_PAGE,
             (Some(_), false) => SEARCHED_PAGE,
@@ -75,23 +77,37 @@ impl Picker {
             return None;
         }
         self.typed_at = None;
+        self.search(HITS)
+    }
+
+    /// Asks for more hits when the choice nears the last of those that are known.
+    fn wants_more_hits(&mut self) -> Option<(Ticket, Wanted)> {
+        let nears_the_end = self.choice.chosen() + 2 * self.seen_rows() >= self.len();
+        let is_idle = self.search_ticket.is_none() && self.typed_at.is_none();
+        if !is_idle || !nears_the_end || !self.moved || !self.content_hits.has_more() {
+            return None;
+        }
+        self.search(self.content_hits.limit().saturating_mul(MORE_HITS))
+    }
+
+    fn search(&mut self, limit: usize) -> Option<(Ticket, Wanted)> {
         let query = SearchQuery {
             words: words_of(self.query.text())?,
             filter: self.filter(),
             speaker: None,
             role: None,
-            limit: HITS,
+            limit,
         };
         let ticket = self.ticket();
         self.search_ticket = Some(ticket);
+        self.content_hits.expect(limit);
         Some((ticket, Wanted::Search(query)))
     }
 
     fn wants_preview(&mut self) -> Option<(Ticket, Wanted)> {
-        let of = self.preview.as_ref()?.of;
-        let id = self.chosen()?.id();
+        let id = self.chosen().filter(|_| self.has_preview())?.id();
         // One at a time: when scrolling fast, only the final row needs a preview.
-        if of == Some(id) || self.preview_ticket.is_some() {
+        if self.preview.of == Some(id) || self.preview_ticket.is_some() {
             return None;
         }
         let ticket = self.ticket();
@@ -125,7 +141,10 @@ impl Picker {
         let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
         let chosen = chosen.or_else(|| self.kept.take());
         self.session_list.put(&listing.rows);
-        self.settle_on(chosen);
+        match self.to_end {
+            true => self.settle_at(usize::MAX),
+            false => self.settle_on(chosen),
+        }
     }
 
     /// Number of entries not searched because they are not indexed yet.
@@ -140,7 +159,7 @@ impl Picker {
         }
         self.search_ticket = None;
         let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
-        self.content_hits = ContentHits::of(hits);
+        self.content_hits.put(hits);
         self.settle_on(chosen);
     }
 
@@ -149,10 +168,8 @@ impl Picker {
         let Some((_, id)) = self.preview_ticket.take_if(|(asked, _)| *asked == ticket) else {
             return;
         };
-        if let Some(preview) = &mut self.preview {
-            let of = Some(id);
-            *preview = Preview { of, items };
-        }
+        let of = Some(id);
+        self.preview = Preview { of, items };
     }
 
     /// Records that a request failed.
@@ -212,8 +229,13 @@ impl Picker {
 
     /// Updates the rows and keeps the chosen index.
     pub(super) fn settle(&mut self) {
+        self.settle_at(self.choice.chosen());
+    }
+
+    /// Updates the rows and chooses one by its index.
+    fn settle_at(&mut self, place: usize) {
         self.content_hits.pass_over(&self.session_list);
-        self.rechoose(self.choice.chosen());
+        self.rechoose(place);
     }
 
     /// Updates the rows and keeps the chosen session.
@@ -240,7 +262,7 @@ impl Picker {
     pub fn panes(&self) -> Panes {
         Panes {
             notes: true,
-            second: self.preview.is_some(),
+            second: self.has_preview(),
             low: 8,
             replaces: true,
         }
@@ -287,9 +309,19 @@ impl Picker {
         self.scope
     }
 
+    /// Returns true if the preview is open.
+    pub(super) fn has_preview(&self) -> bool {
+        self.previews.unwrap_or(self.size.width >= WIDE)
+    }
+
     /// The preview, if it is open.
     pub fn shown_preview(&self) -> Option<&Preview> {
-        self.preview.as_ref()
+        self.has_preview().then_some(&self.preview)
+    }
+
+    /// Returns true if there are content hits that are not known yet.
+    pub fn has_more_hits(&self) -> bool {
+        self.content_hits.has_more()
     }
 
     /// Message below the list.

@@ -57,6 +57,12 @@ impl SessionItem {
         }
     }
 
+    /// Last part of the project's name: the folder, or the repository.
+    pub fn project_name(&self) -> &str {
+        let name = self.project.trim_end_matches('/');
+        name.rsplit('/').next().unwrap_or(name)
+    }
+
     /// Title, or a placeholder.
     pub fn title_or_untitled(&self) -> &str {
         self.title.as_deref().unwrap_or("(untitled)")

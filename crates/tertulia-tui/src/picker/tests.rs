@@ -1,3 +1,4 @@
+use crossterm::event::KeyModifiers;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -251,6 +252,133 @@ fn space_looks_into_a_session_and_is_typed_in_a_search() {
     assert_eq!(picker.query().text(), "fix the");
     press(&mut picker, &["down", "space"]);
     assert!(picker.shown_preview().is_some());
+    // The other key works while a query is typed, too.
+    press(&mut picker, &["esc", "x", "^v"]);
+    assert!(picker.shown_preview().is_some());
+    assert_eq!(picker.query().text(), "fix thex");
+}
+
+#[test]
+fn a_wide_screen_shows_the_preview_by_itself() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    picker.resize(Size::new(100, 30));
+    store.serve(&mut picker, noon());
+    assert!(shown(&picker, (100, 30)).contains("Because of"));
+    // It is not in the way of Esc.
+    assert_eq!(press(&mut picker, &["esc"]), Reaction::Close);
+    press(&mut picker, &["space"]);
+    assert!(picker.shown_preview().is_none());
+    picker.resize(Size::new(99, 30));
+    press(&mut picker, &["space"]);
+    assert!(picker.shown_preview().is_some());
+}
+
+#[test]
+fn answers_are_previewed_as_they_are_read() {
+    let mut picker = opened(&mut some());
+    press(&mut picker, &["space"]);
+    let (ticket, _) = picker.wants(noon()).unwrap();
+    let text = "A **bold** word:\n\n- one\n- two\n";
+    let items = vec![
+        said(1, "You", SpeakerKind::Human, 20, "**as** written"),
+        said(2, "demo", SpeakerKind::Ai, 19, text),
+    ];
+    picker.preview(ticket, items);
+    let shown = shown(&picker, (80, 24));
+    assert!(shown.contains("A bold word:"), "{shown}");
+    assert!(shown.contains("**as** written"), "{shown}");
+}
+
+#[test]
+fn end_goes_to_the_last_session_of_all() {
+    let mut store = Store::many(5_000);
+    let mut picker = opened(&mut store);
+    assert!(shown(&picker, (80, 24)).contains("100+ sessions"));
+    press(&mut picker, &["end"]);
+    store.serve(&mut picker, noon());
+    assert_eq!(picker.chosen().map(Chosen::id), Some(id(4_999)));
+    assert!(shown(&picker, (80, 24)).contains("5000 sessions"));
+    // Another key while it is read stops it.
+    let mut store = Store::many(5_000);
+    let mut picker = opened(&mut store);
+    press(&mut picker, &["end", "home"]);
+    store.serve(&mut picker, noon());
+    assert_eq!(picker.chosen().map(Chosen::id), Some(id(0)));
+    assert!(!picker.read().1);
+}
+
+#[test]
+fn more_hits_come_while_one_scrolls() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    type_in(&mut picker, "zebra");
+    let text = "a zebra in it";
+    let answer = |limit: usize| {
+        let numbers = 100..(100 + limit as u64).min(400);
+        let hits = numbers.map(|number| hit(number, "Talk", 2, 10, ("zebra", text)));
+        Hits {
+            hits: hits.collect(),
+            total: 300,
+            ..Hits::default()
+        }
+    };
+    let serve = |picker: &mut Picker| {
+        let mut limits = Vec::new();
+        while let Some((ticket, wanted)) = picker.wants(later(300)) {
+            if let Wanted::Search(query) = wanted {
+                limits.push(query.limit);
+                picker.found(ticket, answer(query.limit));
+            }
+        }
+        limits
+    };
+    assert_eq!(serve(&mut picker), [60]);
+    assert!(
+        shown(&picker, (80, 24)).contains("60+ of 5"),
+        "{}",
+        shown(&picker, (80, 24))
+    );
+    let before = picker.row(59).map(Chosen::id);
+    press(&mut picker, &["end"]);
+    assert_eq!(serve(&mut picker), [240]);
+    assert_eq!(
+        (picker.len(), picker.row(59).map(Chosen::id)),
+        (240, before)
+    );
+    press(&mut picker, &["end"]);
+    assert_eq!(serve(&mut picker), [960]);
+    assert!(shown(&picker, (80, 24)).contains("300 of 5"));
+    press(&mut picker, &["end"]);
+    assert!(serve(&mut picker).is_empty());
+}
+
+#[test]
+fn a_row_names_its_project_only_among_others() {
+    let mut store = some();
+    store.rows[0].meta.project = Some("dir:/home/ann/projects/web".to_owned());
+    let mut picker = opened(&mut store);
+    assert!(!shown(&picker, (80, 24)).contains("web"));
+    press(&mut picker, &["tab"]);
+    store.serve(&mut picker, noon());
+    let shown = shown(&picker, (80, 24));
+    assert!(
+        shown.contains(" · web") && !shown.contains("/home/ann"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_session_taken_out_of_the_trash_is_listed_and_chosen_again() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    press(&mut picker, &["down"]);
+    picker.trashed(id(3));
+    let undo = crossterm::event::KeyEvent::new(KeyCode::Char('u'), KeyModifiers::ALT);
+    assert_eq!(picker.key(undo, noon()), Reaction::Undo);
+    picker.read_again(Some(id(3)), noon());
+    store.serve(&mut picker, noon());
+    assert_eq!(picker.chosen().map(Chosen::id), Some(id(3)));
 }
 
 #[test]

@@ -17,11 +17,13 @@ fn some() -> Status {
         restored: Some(42),
         messages: 45,
         tokens: Usage::told(1234, 340),
+        context: Some(42),
         cost: Some(0.123),
         saving: Saving::Saved,
         team: None,
         pair: None,
         reading: false,
+        policy: Some("approve: ask".to_owned()),
         permissions: None,
         unseen: 0,
     }
@@ -138,10 +140,12 @@ fn parts_go_in_a_fixed_order() {
     }
     let expected = [
         Kind::Messages,
-        Kind::Cost,
+        Kind::Policy,
         Kind::Tokens,
+        Kind::Cost,
         Kind::Model,
         Kind::Elapsed,
+        Kind::Context,
         Kind::Title,
         Kind::Team,
         Kind::Restored,
@@ -200,7 +204,7 @@ fn numbers_stay_short() {
         estimated: true,
         ..Usage::told(5, 0)
     };
-    assert_eq!(tokens(usage).as_deref(), Some("~↑5 ↓0 tokens"));
+    assert_eq!(tokens(usage).as_deref(), Some("~↑5 ↓0"));
     let check = |cost, expected: Option<&str>| assert_eq!(dollars(cost).as_deref(), expected);
     check(0.0, None);
     check(-1.0, None);

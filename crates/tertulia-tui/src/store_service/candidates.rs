@@ -20,14 +20,25 @@ const BY_ID: usize = 20;
 const TITLE: usize = 80;
 
 impl StoreService {
-    pub(super) async fn candidates(&self, asked: &Asked) -> TuiResult<Vec<Candidate>> {
+    pub(super) async fn candidates(
+        &self,
+        asked: &Asked,
+        agent: Option<&str>,
+    ) -> TuiResult<Vec<Candidate>> {
         match asked {
             Asked::Files(written) => Ok(files::below(self.workspace(), written, files::PATIENCE)),
             Asked::Sessions(written) => self.sessions(written).await,
-            Asked::Models(_) => {
-                let models = self.models().await?.names;
-                Ok(models.into_iter().map(Candidate::new).collect())
+            Asked::Agents(_) => {
+                let names = self.host.agent_names().await?;
+                Ok(names.into_iter().map(Candidate::new).collect())
             }
+            Asked::Models(_) => match agent {
+                Some(agent) => {
+                    let models = self.models(agent).await?.names;
+                    Ok(models.into_iter().map(Candidate::new).collect())
+                }
+                None => Ok(Vec::new()),
+            },
             Asked::Teams(_) => {
                 let names = self.host.team_names().await?;
                 Ok(names.into_iter().map(Candidate::new).collect())

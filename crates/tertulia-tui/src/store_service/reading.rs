@@ -15,12 +15,14 @@ use crate::error::{TuiError, TuiResult};
 use crate::host::Workspace;
 use crate::item::{Item, Tone, What};
 use crate::rewind::{self, Moment};
-use crate::transcript::{Loaded, Wanted};
+use crate::transcript::{Loaded, Matches, Scan, Scanned, Wanted, matches};
 
 /// Approximate maximum number of bytes read for one part.
 const MOST_BYTES: usize = 4_000_000;
 /// Maximum number of entries read for one part, unless none of them is shown.
 const MOST_ENTRIES: u64 = 4_000;
+/// Number of items searched at once.
+const SCANNED: usize = 4_000;
 /// Entries in the first read, small because entries may be large.
 const FIRST_STRIDE: u64 = 8;
 /// Minimum and maximum number of entries in further reads.
@@ -89,6 +91,32 @@ impl StoreService {
             more_before: piece.after > Seq::START,
             more_after: piece.upto < reader.head,
             items: reader.items(piece).await?,
+        })
+    }
+
+    /// Searches the part of a transcript that ends with the requested entry.
+    pub(super) async fn scan(
+        &self,
+        session: SessionId,
+        kind: Kind,
+        scan: &Scan,
+    ) -> TuiResult<Scanned> {
+        let row = match self.workspace().sessions.row(session).await {
+            Err(StoreError::NotFound(_)) => {
+                return Ok(Scanned {
+                    matches: Matches::new(),
+                    after: Seq::START,
+                });
+            }
+            row => row?,
+        };
+        let reader = Reader::of(self.workspace(), &row).showing(kind);
+        let piece = reader.back(scan.upto, SCANNED).await?;
+        let after = piece.after;
+        let items = reader.items(piece).await?;
+        Ok(Scanned {
+            matches: matches(&items, &scan.pattern),
+            after,
         })
     }
 

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{Did, Transcript};
-use crate::item::What;
+use crate::keymap::{self, Action, Where};
 
 impl Transcript {
     /// Handles a key in reading mode.
@@ -15,57 +15,59 @@ impl Transcript {
             return self.typed(key);
         }
         let half = isize::try_from((self.height / 2).max(1)).unwrap_or(1);
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match (key.code, control) {
-            (KeyCode::Char('d'), true) => self.go(half),
-            (KeyCode::Char('u'), true) => self.go(-half),
-            (KeyCode::Char('f'), true) => self.turn(1),
-            (KeyCode::Char('b'), true) => self.turn(-1),
-            (KeyCode::Home, _) => self.top(),
-            (KeyCode::End, _) => self.end(),
-            (_, true) => Did::Pass(key),
-            (KeyCode::Down | KeyCode::Char('j'), _) => self.go(1),
-            (KeyCode::Up | KeyCode::Char('k'), _) => self.go(-1),
-            (KeyCode::PageDown | KeyCode::Char(' '), _) => self.turn(1),
-            (KeyCode::PageUp | KeyCode::Char('b'), _) => self.turn(-1),
-            (KeyCode::Char('g'), _) => self.top(),
-            (KeyCode::Char('G'), _) => self.end(),
-            (KeyCode::Char('/'), _) => {
+        match keymap::only(Where::Transcript, key) {
+            Some(Action::HalfDown) => self.go(half),
+            Some(Action::HalfUp) => self.go(-half),
+            Some(Action::LineDown) => self.go(1),
+            Some(Action::LineUp) => self.go(-1),
+            Some(Action::PageDown) => self.turn(1),
+            Some(Action::PageUp) => self.turn(-1),
+            Some(Action::ToTop) => self.top(),
+            Some(Action::ToEnd) => self.end(),
+            Some(Action::Find) => {
                 self.typing = Some(String::new());
                 Did::Changed
             }
-            (KeyCode::Char('n'), _) => self.find_next(false),
-            (KeyCode::Char('N'), _) => self.find_next(true),
-            (KeyCode::Char('v'), _) => {
+            Some(Action::FindNext) => self.find_next(false),
+            Some(Action::FindBack) => self.find_next(true),
+            Some(Action::SelectLines) => {
                 self.select_lines();
                 Did::Changed
             }
-            (KeyCode::Char('V'), _) => {
+            Some(Action::SelectMessages) => {
                 self.select_messages();
                 Did::Changed
             }
-            (KeyCode::Char('y'), _) | (KeyCode::Enter, _) if self.has_selection() => {
-                let text = self.selected();
-                self.deselect();
-                Did::Copy(text)
+            Some(Action::Copy) => self.copy(key),
+            Some(Action::Unfold) if key.code == KeyCode::Enter && self.has_selection() => {
+                self.copy(key)
             }
-            (KeyCode::Char('o') | KeyCode::Enter | KeyCode::Tab, _) => self.toggle_near(),
-            (KeyCode::Char('a'), _) => {
+            Some(Action::Unfold) => self.toggle_near(),
+            Some(Action::UnfoldAll) => {
                 let folded = !self.any_folded();
                 self.fold_all(folded);
                 Did::Changed
             }
-            (KeyCode::Esc, _) if self.has_selection() => {
-                self.deselect();
-                Did::Changed
-            }
-            (KeyCode::Esc, _) if self.find.is_some() => {
-                self.end_find();
-                Did::Changed
-            }
-            (KeyCode::Esc | KeyCode::Char('q'), _) => Did::Leave,
+            Some(Action::Close) => self.close(key),
             _ => Did::Pass(key),
         }
+    }
+
+    /// Leaves reading mode; Esc goes back one step at a time: selection, search, reading mode. A key
+    /// with Ctrl leaves the view where it is.
+    fn close(&mut self, key: KeyEvent) -> Did {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Did::Pass(key);
+        }
+        let is_step = key.code == KeyCode::Esc;
+        if is_step && self.has_selection() {
+            self.deselect();
+        } else if is_step && self.find.is_some() {
+            self.end_find();
+        } else {
+            return Did::Leave;
+        }
+        Did::Changed
     }
 
     /// Search text being typed.
@@ -95,6 +97,13 @@ impl Transcript {
         Did::Changed
     }
 
+    /// Copies the selection or a code block.
+    fn copy(&mut self, key: KeyEvent) -> Did {
+        let copied = self.copied();
+        self.deselect();
+        copied.map_or(Did::Pass(key), Did::Copy)
+    }
+
     /// Moves the selection if there is one, or else the view.
     fn go(&mut self, by: isize) -> Did {
         if self.has_selection() {
@@ -120,11 +129,11 @@ impl Transcript {
         Did::Changed
     }
 
-    /// Folds or unfolds the last visible tool call.
+    /// Folds or unfolds the last visible tool call or long message.
     fn toggle_near(&mut self) -> Did {
         let ids = self.visible.iter().rev().map(|spot| spot.id);
-        let tool = |index: &usize| matches!(self.items[*index].item.what, What::Used(_));
-        let near = ids.filter_map(|id| self.index(id)).find(tool);
+        let folds = |index: &usize| self.items[*index].is_folded().is_some();
+        let near = ids.filter_map(|id| self.index(id)).find(folds);
         match near {
             Some(index) if self.toggle(index) => Did::Changed,
             _ => Did::Nothing,

@@ -1,20 +1,25 @@
 //! Lays out a transcript item as rows: head line, text, and closing line.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use tertulia_core::entry::{Speaker, SpeakerKind, ToolOutcome};
+use tertulia_core::entry::{Speaker, SpeakerKind};
+use tertulia_engine::text::grouped;
 
-use super::super::item::{Item, Said, Tone, Used, What};
-use super::super::markdown::{Blocks, Form};
+use super::super::item::{By, Item, Tone, What};
+use super::super::markdown::{Blocks, Form, PROSE};
 use super::super::theme::Theme;
+use super::card;
 use crate::text::wrap::{Margin, Row};
 use crate::text::{self, cut};
+
+/// Lines above which a message of a person is folded, and lines shown of it then.
+const LONG: usize = 20;
+const FOLDED: usize = 10;
 
 /// Layout parameters shared by all items.
 #[derive(Debug)]
@@ -31,11 +36,11 @@ pub(super) struct Look {
 impl Look {
     /// Registers an agent, so that it gets its own colour.
     pub(super) fn meet(&mut self, item: &Item) {
-        if let What::Said(said) = &item.what
-            && said.speaker.kind == SpeakerKind::Ai
-            && !self.speakers.iter().any(|(id, _)| *id == said.speaker.id)
+        if let Some(speaker) = item.speaker()
+            && speaker.kind == SpeakerKind::Ai
+            && !self.speakers.iter().any(|(id, _)| *id == speaker.id)
         {
-            self.speakers.push((said.speaker.id.clone(), None));
+            self.speakers.push((speaker.id.clone(), None));
         }
     }
 
@@ -53,6 +58,15 @@ impl Look {
     }
 }
 
+/// How an item is shown among others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Whether it is the first of its speaker.
+    pub(super) begins: bool,
+    /// Whether a long message of a person is cut.
+    pub(super) folded: bool,
+}
+
 /// Rows of one item.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -61,6 +75,33 @@ pub(super) struct Layout {
     head: Vec<Row>,
     body: Option<Blocks>,
     foot: Vec<Row>,
+    /// Whether only the beginning of a long message is shown.
+    is_folded: bool,
+}
+
+/// A long message of a person, such as a paste, of which only the beginning is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fold {
+    /// End of the part that is shown.
+    pub(super) end: usize,
+    /// Number of lines after it.
+    pub(super) lines: usize,
+}
+
+/// How a message is folded; `None` if it is not long enough.
+pub(super) fn fold_of(item: &Item) -> Option<Fold> {
+    let What::Said(said) = &item.what else {
+        return None;
+    };
+    let lines = said.text.lines().count();
+    if said.speaker.kind != SpeakerKind::Human || lines <= LONG {
+        return None;
+    }
+    let shown = said.text.split_inclusive('\n').take(FOLDED);
+    Some(Fold {
+        end: shown.map(str::len).sum(),
+        lines: lines - FOLDED,
+    })
 }
 
 /// A position in an item that is independent of the width.
@@ -75,24 +116,29 @@ pub(super) enum Mark {
 }
 
 impl Layout {
-    /// Lays out an item. `before`, the layout of a prefix of the text, is extended instead of
-    /// redone.
-    pub(super) fn new(item: &Item, look: &Look, before: Option<Layout>) -> Layout {
+    /// Lays out an item. `before`, the layout of a prefix of the text, is extended instead of redone.
+    pub(super) fn new(item: &Item, look: &Look, before: Option<Layout>, shown: Shown) -> Layout {
+        let fold = fold_of(item).filter(|_| shown.folded);
         let body = form(item, look.theme).map(|form| {
             let fresh = || Blocks::new(form, look.width, look.theme);
             let mut body = before
                 .filter(|before| before.fits(look))
                 .and_then(|before| before.body)
                 .unwrap_or_else(fresh);
-            body.upto(&text(item));
+            let text = text(item);
+            body.upto(fold.map_or(&*text, |fold| &text[..fold.end]));
             body
         });
         Layout {
             width: look.width,
             theme: look.theme,
-            head: head(item, look),
+            head: head(item, look, shown.begins),
             body,
-            foot: foot(item, look),
+            foot: match fold {
+                Some(fold) => vec![fold_row(item, fold, look)],
+                None => foot(item, look),
+            },
+            is_folded: fold.is_some(),
         }
     }
 
@@ -103,7 +149,7 @@ impl Layout {
 
     /// Adds rows for text appended to the item.
     pub(super) fn grow(&mut self, item: &Item) {
-        if let Some(body) = &mut self.body {
+        if let Some(body) = self.body.as_mut().filter(|_| !self.is_folded) {
             body.upto(&text(item));
         }
     }
@@ -153,7 +199,7 @@ pub(super) fn text(item: &Item) -> Cow<'_, str> {
     match &item.what {
         What::Said(said) => Cow::Borrowed(&said.text),
         What::Thought(text) | What::Notice { text, .. } => Cow::Borrowed(text),
-        What::Used(used) => Cow::Owned(details(used)),
+        What::Used(used) => Cow::Owned(card::details(used)),
         What::Restored { .. } => Cow::Borrowed(""),
     }
 }
@@ -165,6 +211,7 @@ pub(super) fn weight(item: &Item) -> usize {
         What::Thought(text) | What::Notice { text, .. } => text.len(),
         What::Used(used) => {
             argument_weight(&used.call.arguments)
+                + used.live.len()
                 + used.output.as_ref().map_or(0, |(text, _)| text.len())
         }
         What::Restored { .. } => 0,
@@ -188,6 +235,7 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
             style,
             margin,
             diff: false,
+            widest: PROSE,
         })
     };
     match &item.what {
@@ -213,56 +261,28 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
             };
             plain(style, margin)
         }
-        What::Used(used) if !used.folded => Some(Form::Plain {
-            style: theme.dim(),
-            margin: Margin::even("    ", theme.dim()),
-            diff: used.output.as_ref().is_some_and(|(text, _)| is_diff(text)),
-        }),
+        What::Used(used) if !used.folded => Some(card::form(used, theme)),
         What::Used(_) | What::Restored { .. } => None,
     }
 }
 
-fn is_diff(text: &str) -> bool {
-    text.starts_with("--- ") || text.starts_with("@@ ") || text.contains("\n@@ ")
-}
-
-/// Arguments and output of a tool call as text.
-fn details(used: &Used) -> String {
-    let mut text = String::new();
-    match &used.call.arguments {
-        Value::Object(arguments) => {
-            for (name, value) in arguments {
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "{name}: {}", words(value));
-            }
-        }
-        Value::Null => {}
-        other => {
-            let _ = writeln!(text, "{}", words(other));
-        }
-    }
-    if let Some((output, _)) = &used.output {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(output);
-    }
-    text
-}
-
-fn words(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
-    }
-}
-
-fn head(item: &Item, look: &Look) -> Vec<Row> {
+/// Rows before the text. `begins` says whether the item is the first of its speaker.
+fn head(item: &Item, look: &Look, begins: bool) -> Vec<Row> {
     match &item.what {
-        What::Said(said) => vec![Row::default(), row(speaker_line(said, look))],
+        What::Said(said) => vec![Row::default(), row(speaker_line(said.by(), &said.to, look))],
         What::Thought(_) => vec![Row::default()],
         What::Notice { .. } => Vec::new(),
-        What::Used(used) => vec![row(tool_line(used, look))],
+        What::Used(used) => {
+            let line = row(card::line(used, usize::from(look.width), look.theme));
+            match begins {
+                true => vec![
+                    Row::default(),
+                    row(speaker_line(used.by(), &[], look)),
+                    line,
+                ],
+                false => vec![line],
+            }
+        }
         What::Restored { messages } => vec![Row::default(), row(restored_line(*messages, look))],
     }
 }
@@ -277,7 +297,17 @@ fn foot(item: &Item, look: &Look) -> Vec<Row> {
                 source: end..end,
             }]
         }
+        What::Used(used) => card::live(used, usize::from(look.width), look.theme),
         _ => Vec::new(),
+    }
+}
+
+/// Row in place of the rest of a folded message.
+fn fold_row(item: &Item, fold: Fold, look: &Look) -> Row {
+    let words = format!("… {} more lines, o unfolds", grouped(fold.lines as u64));
+    Row {
+        line: Line::styled(cut(&words, usize::from(look.width)), look.theme.dim()),
+        source: fold.end..text(item).len(),
     }
 }
 
@@ -286,7 +316,7 @@ fn row(line: Line<'static>) -> Row {
 }
 
 /// Merge spans in one line, cut to the width.
-fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
+pub(super) fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
     let mut left = width;
     let mut spans = Vec::new();
     for (text, style) in parts {
@@ -300,14 +330,14 @@ fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-fn speaker_line(said: &Said, look: &Look) -> Line<'static> {
+fn speaker_line(by: By<'_>, to: &[String], look: &Look) -> Line<'static> {
     let dim = look.theme.dim();
-    let name: Cow<'_, str> = Cow::Borrowed(&said.speaker.display_name);
-    let mut parts = vec![(name, look.speaker(&said.speaker))];
-    if !said.to.is_empty() {
-        parts.push((Cow::Owned(format!(" → {}", said.to.join(", "))), dim));
+    let name: Cow<'_, str> = Cow::Borrowed(&by.speaker.display_name);
+    let mut parts = vec![(name, look.speaker(by.speaker))];
+    if !to.is_empty() {
+        parts.push((Cow::Owned(format!(" → {}", to.join(", "))), dim));
     }
-    if let Some(at) = said.at {
+    if let Some(at) = by.at {
         let at = at.to_zoned(look.zone.clone());
         let form = if Some(at.date()) == look.today {
             "%H:%M"
@@ -316,57 +346,10 @@ fn speaker_line(said: &Said, look: &Look) -> Line<'static> {
         };
         parts.push((Cow::Owned(format!("  {}", at.strftime(form))), dim));
     }
-    if let Some(model) = &said.model {
+    if let Some(model) = by.model {
         parts.push((Cow::Owned(format!("  {model}")), dim));
     }
     fitted(parts, usize::from(look.width))
-}
-
-/// Summarises a tool call in one line: name, first argument, outcome, number of output lines.
-fn tool_line(used: &Used, look: &Look) -> Line<'static> {
-    let theme = look.theme;
-    let width = usize::from(look.width);
-    let sign = if used.folded { "  ▸ " } else { "  ▾ " };
-    let (end, style, count) = match &used.output {
-        None => (" …", theme.dim(), String::new()),
-        Some((text, outcome)) => {
-            let count = match text.lines().count() {
-                0 => String::new(),
-                1 => " 1 line".to_owned(),
-                lines => format!(" {lines} lines"),
-            };
-            match outcome {
-                ToolOutcome::Ok => (" ✓", theme.added(), count),
-                ToolOutcome::Failed | ToolOutcome::Interrupted => (" ✗", theme.error(), count),
-                ToolOutcome::Denied => (" ⊘", theme.warning(), " denied".to_owned()),
-            }
-        }
-    };
-    let name = &used.call.name;
-    let taken = text::width(sign) + text::width(name) + text::width(end) + text::width(&count) + 1;
-    let mut parts = vec![
-        (Cow::Borrowed(sign), theme.dim()),
-        (Cow::Borrowed(name.as_str()), theme.strong()),
-    ];
-    let room = width.saturating_sub(taken);
-    if let Some(argument) = first_argument(&used.call.arguments)
-        && room > 0
-    {
-        let shown = cut(argument.trim(), room);
-        parts.push((Cow::Owned(format!(" {shown}")), theme.text()));
-    }
-    parts.push((Cow::Borrowed(end), style));
-    parts.push((Cow::Owned(count), theme.dim()));
-    fitted(parts, width)
-}
-
-fn first_argument(arguments: &Value) -> Option<Cow<'_, str>> {
-    match arguments {
-        Value::Object(values) => values.values().next().map(words),
-        Value::Array(values) => values.first().map(words),
-        Value::Null => None,
-        other => Some(words(other)),
-    }
 }
 
 fn restored_line(messages: u64, look: &Look) -> Line<'static> {

@@ -4,9 +4,10 @@ use ratatui::layout::Size;
 
 use super::super::item::What;
 use super::super::theme::Theme;
-use super::layout::{Layout, Mark};
+use super::layout::{Layout, Mark, Shown};
 use super::select::Selection;
 use super::{Seq, Transcript};
+use crate::geometry::gutter;
 
 /// Laid-out rows above which distant layouts are dropped.
 const MOST_ROWS: usize = 20_000;
@@ -48,7 +49,7 @@ impl Transcript {
     /// Lays out the visible rows for a screen size. Must be called before every draw.
     pub fn fit(&mut self, size: Size, theme: Theme) {
         let bar = u16::from(self.has_bar(size.width));
-        let width = size.width.saturating_sub(bar).max(1);
+        let width = size.width.saturating_sub(bar + gutter(size.width)).max(1);
         if width != self.look.width || theme != self.look.theme {
             let marks = self.marks();
             self.look.width = width;
@@ -111,11 +112,12 @@ impl Transcript {
 
     /// Returns the layout of an item, computing it if necessary.
     pub(super) fn lay(&mut self, index: usize) -> &Layout {
-        let entry = &mut self.items[index];
-        let stale = match &entry.layout {
+        let stale = match &self.items[index].layout {
             Some(layout) => !layout.fits(&self.look),
             None => true,
         };
+        let begins = stale && self.begins(index);
+        let entry = &mut self.items[index];
         if stale {
             #[cfg(test)]
             {
@@ -125,8 +127,9 @@ impl Transcript {
         }
         let grows = matches!(entry.item.what, What::Said(_) | What::Thought(_));
         let (item, look, laid) = (&entry.item, &self.look, &mut self.laid);
+        let folded = !entry.unfolded;
         let layout = entry.layout.get_or_insert_with(|| {
-            let layout = Layout::new(item, look, None);
+            let layout = Layout::new(item, look, None, Shown { begins, folded });
             *laid += layout.height();
             layout
         });

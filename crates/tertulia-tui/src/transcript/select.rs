@@ -1,7 +1,12 @@
 //! Selection of items or rows. Copies the text as it was written, not as it is drawn.
 
-use super::layout::{self, Mark};
-use super::{Did, Spot, Transcript};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::layout::{self, Layout, Mark};
+use super::{Did, Spot, Transcript, What};
+use crate::markdown::code_blocks;
+use crate::text::columns;
 
 /// Current selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +19,15 @@ pub(super) enum Selection {
         from: u64,
         /// Moving end.
         to: u64,
+    },
+    /// Part of a row.
+    Part {
+        /// Row.
+        spot: Spot,
+        /// Column at which it starts.
+        from: u16,
+        /// Moving end, exclusive.
+        to: u16,
     },
     /// Rows.
     Lines {
@@ -29,8 +43,23 @@ impl Transcript {
     pub(super) fn is_selected(&self, spot: Spot) -> bool {
         match self.selection {
             Selection::None => false,
+            Selection::Part {
+                spot: row,
+                from,
+                to,
+            } => row == spot && from == to,
             Selection::Messages { from, to } => (from.min(to)..=from.max(to)).contains(&spot.id),
             Selection::Lines { from, to } => (from.min(to)..=from.max(to)).contains(&spot),
+        }
+    }
+
+    /// Selected columns of a row, if only a part of it is selected.
+    pub(super) fn selected_part(&self, row: Spot) -> Option<Range<u16>> {
+        match self.selection {
+            Selection::Part { spot, from, to } if spot == row && from != to => {
+                Some(from.min(to)..from.max(to))
+            }
+            _ => None,
         }
     }
 
@@ -65,6 +94,11 @@ impl Transcript {
     pub(super) fn extend(&mut self, by: isize) {
         match self.selection {
             Selection::None => {}
+            Selection::Part { spot: from, .. } => {
+                let to = self.moved(from, by);
+                self.selection = Selection::Lines { from, to };
+                self.follow(to);
+            }
             Selection::Lines { from, to } => {
                 let to = self.moved(to, by);
                 self.selection = Selection::Lines { from, to };
@@ -95,22 +129,25 @@ impl Transcript {
     }
 
     /// Mouse button down on a screen row: starts a selection.
-    pub fn press(&mut self, row: u16) -> Did {
+    pub fn press(&mut self, row: u16, column: u16) -> Did {
         let Some(spot) = self.visible.get(usize::from(row)).copied() else {
             self.deselect();
             return Did::Changed;
         };
-        self.selection = Selection::Lines {
-            from: spot,
-            to: spot,
+        self.pressed = column;
+        self.selection = Selection::Part {
+            spot,
+            from: column,
+            to: column,
         };
         Did::Changed
     }
 
-    /// Mouse drag to a screen row: extends the selection; scrolls above the first and below the
-    /// last row.
-    pub fn drag(&mut self, row: i32) -> Did {
-        let Selection::Lines { from, .. } = self.selection else {
+    /// Mouse drag to a place on the screen: extends the selection, by columns within one row and by
+    /// rows beyond it; scrolls above the first and below the last row.
+    pub fn drag(&mut self, row: i32, column: u16) -> Did {
+        let (Selection::Lines { from, .. } | Selection::Part { spot: from, .. }) = self.selection
+        else {
             return Did::Nothing;
         };
         if row < 0 {
@@ -121,25 +158,43 @@ impl Transcript {
         let last = self.visible.len().saturating_sub(1);
         let row = usize::try_from(row.max(0)).unwrap_or(0).min(last);
         if let Some(to) = self.visible.get(row).copied() {
-            self.selection = Selection::Lines { from, to };
+            self.selection = match from == to {
+                true => self.part_of(from, column),
+                false => Selection::Lines { from, to },
+            };
         }
         Did::Changed
     }
 
-    /// Mouse button up: copies a dragged selection; a click on the head of a tool call toggles its
-    /// fold.
-    pub fn release(&mut self) -> Did {
-        let Selection::Lines { from, to } = self.selection else {
-            return Did::Nothing;
+    /// Part of a row from the pressed column to another one, both included.
+    fn part_of(&self, spot: Spot, column: u16) -> Selection {
+        let (from, to) = match column.cmp(&self.pressed) {
+            Ordering::Less => (self.pressed.saturating_add(1), column),
+            Ordering::Equal => (column, column),
+            Ordering::Greater => (self.pressed, column.saturating_add(1)),
         };
-        if from != to {
-            return Did::Copy(self.selected());
-        }
+        Selection::Part { spot, from, to }
+    }
+
+    /// Mouse button up: copies a dragged selection; a click on the head of a tool call, or on the rows
+    /// around the text of a long message, toggles its fold.
+    pub fn release(&mut self) -> Did {
+        let from = match self.selection {
+            Selection::Part { spot, from, to } if from == to => spot,
+            Selection::Part { .. } | Selection::Lines { .. } => {
+                let text = self.selected();
+                return match text.is_empty() {
+                    true => Did::Changed,
+                    false => Did::Copy(text),
+                };
+            }
+            Selection::None | Selection::Messages { .. } => return Did::Nothing,
+        };
         self.deselect();
-        let on_head = self
-            .layout_at(from)
-            .is_some_and(|layout| matches!(layout.mark(from.row), Mark::Head(_)));
-        if on_head && let Some(index) = self.index(from.id) {
+        let is_beside = |layout: &Layout| !matches!(layout.mark(from.row), Mark::Text(_));
+        if self.layout_at(from).is_some_and(is_beside)
+            && let Some(index) = self.index(from.id)
+        {
             self.toggle(index);
         }
         Did::Changed
@@ -149,6 +204,12 @@ impl Transcript {
     pub fn selected(&mut self) -> String {
         match self.selection {
             Selection::None => String::new(),
+            Selection::Part { spot, from, to } if from == to => self.lines_between(spot, spot),
+            Selection::Part { spot, from, to } => {
+                let row = self.layout_at(spot).and_then(|layout| layout.row(spot.row));
+                let line = row.map(|row| row.line.to_string()).unwrap_or_default();
+                columns(&line, from.min(to)..from.max(to)).trim().to_owned()
+            }
             Selection::Messages { from, to } => {
                 let parts = self
                     .between(from.min(to), from.max(to))
@@ -158,6 +219,44 @@ impl Transcript {
             }
             Selection::Lines { from, to } => self.lines_between(from.min(to), from.max(to)),
         }
+    }
+
+    /// Text to copy: the selection. A single row of a code block stands for the whole block, and
+    /// without a selection the last visible block is meant.
+    pub(super) fn copied(&mut self) -> Option<String> {
+        let code = match self.selection {
+            Selection::None => return self.code_among(&self.visible),
+            Selection::Lines { from, to } if from == to => self.code_among(&[from]),
+            Selection::Part { spot, from, to } if from == to => self.code_among(&[spot]),
+            _ => None,
+        };
+        Some(code.unwrap_or_else(|| self.selected()))
+    }
+
+    /// Code of the last of some rows that is in a code block.
+    fn code_among(&self, spots: &[Spot]) -> Option<String> {
+        let mut known = None;
+        for spot in spots.iter().rev() {
+            let entry = &self.items[self.index(spot.id)?];
+            let What::Said(said) = &entry.item.what else {
+                continue;
+            };
+            let mark = entry.layout.as_ref().map(|layout| layout.mark(spot.row));
+            let (Some(Mark::Text(byte)), false) = (mark, entry.is_own()) else {
+                continue;
+            };
+            let blocks = match known.take() {
+                Some((id, blocks)) if id == spot.id => blocks,
+                _ => code_blocks(&said.text),
+            };
+            let here =
+                |(range, _): &&(Range<usize>, String)| (range.start..=range.end).contains(&byte);
+            if let Some((_, code)) = blocks.iter().find(here) {
+                return Some(code.trim_end_matches('\n').to_owned());
+            }
+            known = Some((spot.id, blocks));
+        }
+        None
     }
 
     /// Indices of the items in a range that are still loaded.

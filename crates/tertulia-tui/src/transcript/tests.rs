@@ -1,23 +1,25 @@
 //! Transcripts: keys in, screens out; and a long session costs no more than a short one.
 
+mod cards;
+mod find;
 mod window;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::civil::date;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::layout::Size;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+use ratatui::style::Color;
 use serde_json::json;
-use tertulia_core::entry::{Speaker, SpeakerKind, ToolCall, ToolOutcome};
+use tertulia_core::entry::{Speaker, ToolCall, ToolOutcome};
 
 use super::*;
 use crate::item::{Said, Tone, Used};
 use crate::theme::Palette;
 use crate::view;
 
-const DARK: Theme = Theme {
-    palette: Palette::Dark,
-};
+const DARK: Theme = Theme::new(Palette::Dark);
 const SCREEN: Size = Size {
     width: 80,
     height: 24,
@@ -54,6 +56,10 @@ fn tool(seq: u64, name: &str, arguments: serde_json::Value, output: Option<(&str
     Item {
         seq: Some(Seq(seq)),
         what: What::Used(Used {
+            speaker: Speaker::plain("ana", SpeakerKind::Ai),
+            at: None,
+            model: None,
+            live: String::new(),
             call: ToolCall {
                 id: format!("call-{seq}"),
                 name: name.to_owned(),
@@ -125,7 +131,7 @@ fn screen(transcript: &mut Transcript, width: u16, height: u16) -> String {
 fn seen(transcript: &Transcript) -> Vec<String> {
     transcript
         .rows()
-        .map(|(row, _)| row.line.to_string())
+        .map(|seen| seen.row.line.to_string())
         .collect()
 }
 
@@ -247,7 +253,10 @@ fn no_screen_is_too_small() {
 fn speakers_have_their_own_colours() {
     let mut transcript = talk();
     let style = |transcript: &Transcript, name: &str| {
-        let rows: Vec<_> = transcript.rows().map(|(row, _)| row.line.clone()).collect();
+        let rows: Vec<_> = transcript
+            .rows()
+            .map(|seen| seen.row.line.clone())
+            .collect();
         let line = rows
             .iter()
             .find(|line| line.spans.first().is_some_and(|span| span.content == name));
@@ -258,6 +267,33 @@ fn speakers_have_their_own_colours() {
     transcript.speakers(vec![("bo".to_owned(), Some("red".to_owned()))]);
     assert_eq!(Some(style(&transcript, "bo")), DARK.named("red"));
     assert_eq!(style(&transcript, "ana"), DARK.speaker(1));
+}
+
+/// Rows of messages of people have a bar in the gutter and a background over the whole width.
+#[test]
+fn messages_of_people_stand_out_with_and_without_colours() {
+    let looks = |palette, width| {
+        let mut transcript = of(vec![
+            said(Some(1), "Rosa", SpeakerKind::Human, "first\n\nsecond"),
+            agent(2, "answer"),
+        ]);
+        let (size, theme) = (Size { width, height: 8 }, Theme::new(palette));
+        transcript.fit(size, theme);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, 8));
+        view::transcript::draw(&transcript, theme, buffer.area, &mut buffer);
+        let look = |row: u16| {
+            let right = buffer[(width - 2, row)].bg;
+            (buffer[(0, row)].symbol().to_owned(), right != Color::Reset)
+        };
+        (1..8).map(look).collect::<Vec<_>>()
+    };
+    let own = |bar: &str, shaded| vec![(bar.to_owned(), shaded); 4];
+    assert_eq!(looks(Palette::Dark, 40)[..4], own("▌", true));
+    assert_eq!(looks(Palette::Light, 40)[..4], own("▌", true));
+    assert_eq!(looks(Palette::Plain, 40)[..4], own("▌", false));
+    let others = vec![(" ".to_owned(), false); 3];
+    assert_eq!(looks(Palette::Dark, 40)[4..], others);
+    assert_ne!(looks(Palette::Plain, 19)[0].0, "▌", "no room for a gutter");
 }
 
 #[test]
@@ -396,9 +432,9 @@ fn tools_fold_one_by_one_and_all() {
     // A click on the head of a tool call does the same.
     let row = seen(&transcript)
         .iter()
-        .position(|row| row.contains("file_read"))
+        .position(|row| row.contains("▸ Read"))
         .unwrap();
-    transcript.press(row as u16);
+    transcript.press(row as u16, 0);
     transcript.release();
     assert_eq!(lines(&transcript), 2);
 }
@@ -427,9 +463,10 @@ fn what_is_copied_is_what_was_written() {
         Did::Copy(format!("before\n\n{text}"))
     );
     assert!(!transcript.has_selection());
-    // Code that was wrapped into two rows is one line again, with its tab.
+    // Code that was wrapped into two rows is one line again, with its tab and without its frame.
     let code = text.lines().find(|line| line.contains("code")).unwrap();
-    assert_eq!(press(&mut transcript, "vky"), Did::Copy(code.to_owned()));
+    assert_eq!(press(&mut transcript, "vkky"), Did::Copy(code.to_owned()));
+    assert_eq!(press(&mut transcript, "vkkky"), Did::Copy(code.to_owned()));
     let row = |word: &str| {
         seen(&transcript)
             .iter()
@@ -437,17 +474,67 @@ fn what_is_copied_is_what_was_written() {
             .unwrap()
     };
     let (from, to) = (row("words"), row("one"));
-    transcript.press(from as u16);
-    transcript.drag(to as i32);
+    transcript.press(from as u16, 0);
+    transcript.drag(to as i32, 0);
     assert_eq!(
         transcript.release(),
         Did::Copy("Some *words*:\n\n- one".to_owned())
     );
-    transcript.press(to as u16);
-    transcript.drag(-1);
+    transcript.press(to as u16, 0);
+    transcript.drag(-1, 0);
     assert!(matches!(transcript.release(), Did::Copy(text) if text.starts_with("before")));
     assert_eq!(press(&mut transcript, "\u{1b}"), Did::Changed);
     assert_eq!(press(&mut transcript, "\u{1b}"), Did::Leave);
+}
+
+#[test]
+fn dragging_within_a_line_copies_that_part() {
+    let mut transcript = of(vec![agent(1, "Some **bold** words, 漢字 too.")]);
+    let mut dragged = |from: u16, to: u16| {
+        transcript.press(2, from);
+        transcript.drag(2, to);
+        let did = transcript.release();
+        (did, seen(&transcript)[2].clone())
+    };
+    let row = "Some bold words, 漢字 too.";
+    let check = |got: (Did, String), expected: &str| {
+        assert_eq!(got, (Did::Copy(expected.to_owned()), row.to_owned()));
+    };
+    check(dragged(5, 8), "bold");
+    check(dragged(8, 5), "bold");
+    check(dragged(10, 99), "words, 漢字 too.");
+    assert_eq!(dragged(3, 3).0, Did::Changed, "a click");
+    assert_eq!(dragged(60, 70).0, Did::Changed, "nothing is there");
+}
+
+#[test]
+fn a_code_block_is_copied_as_a_whole() {
+    let text = "One:\n\n```rust\nfn a() {\n}\n```\n\n- two:\n\n  ```\n  b\n  c\n  ```\n\nend";
+    let mut transcript = of(vec![
+        agent(1, text),
+        said(Some(2), "Rosa", SpeakerKind::Human, "ok"),
+    ]);
+    let copied = |code: &str| Did::Copy(code.to_owned());
+    assert_eq!(press(&mut transcript, "y"), copied("b\nc"), "the last one");
+    let row = |word: &str| seen(&transcript).iter().position(|row| row.contains(word));
+    let (inside, outside) = (row("fn a").unwrap(), row("One").unwrap());
+    for (row, expected) in [
+        (inside, "fn a() {\n}"),
+        (inside - 1, "fn a() {\n}"),
+        (outside, "One:"),
+    ] {
+        transcript.press(row as u16, 0);
+        assert_eq!(press(&mut transcript, "y"), copied(expected));
+        assert!(!transcript.has_selection());
+    }
+    transcript.press(inside as u16, 0);
+    assert_eq!(
+        press(&mut transcript, "jy"),
+        copied("fn a() {\n}"),
+        "the selection"
+    );
+    let y = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+    assert_eq!(of(vec![agent(1, "no code")]).key(y), Did::Pass(y));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use tertulia_core::id::Seq;
 
-use super::super::item::Item;
+use super::super::item::{Item, What};
 use super::layout::weight;
 use super::scroll::{Place, Spot};
 use super::select::Selection;
@@ -98,19 +98,19 @@ impl Transcript {
     }
 
     /// First loaded entry, or the one after the end of the log.
-    fn first_seq(&self) -> Seq {
+    pub(super) fn first_seq(&self) -> Seq {
         let first = self.items.iter().find_map(|entry| entry.item.seq);
         first.unwrap_or(Seq(self.total).next())
     }
 
     /// Last loaded entry.
-    fn last_seq(&self) -> Seq {
+    pub(super) fn last_seq(&self) -> Seq {
         let last = self.items.iter().rev().find_map(|entry| entry.item.seq);
         last.unwrap_or(Seq::START)
     }
 
     /// Adds loaded items; returns false if they are no longer wanted.
-    pub fn put(&mut self, loaded: Loaded) -> bool {
+    pub fn put(&mut self, mut loaded: Loaded) -> bool {
         if self.asked != Some(loaded.wanted) {
             return false;
         }
@@ -124,13 +124,22 @@ impl Transcript {
         if !fits {
             return false;
         }
-        for item in &loaded.items {
+        for item in &mut loaded.items {
+            if let What::Used(used) = &mut item.what
+                && let Some(late) = self.late.iter().find(|late| late.0 == used.call.id)
+            {
+                used.output.get_or_insert((late.1.clone(), late.2));
+            }
             self.look.meet(item);
             self.bytes += weight(item);
         }
         match loaded.wanted {
             Wanted::Before { seq, .. } => {
                 self.first -= loaded.items.len() as u64;
+                // Its speaker may have begun before it.
+                if let Some(first) = self.items.front_mut() {
+                    first.layout = None;
+                }
                 for item in loaded.items.into_iter().rev() {
                     self.items.push_front(Entry::new(item));
                 }
@@ -152,6 +161,7 @@ impl Transcript {
             }
         }
         self.arrange();
+        self.arrive();
         self.drop_far();
         true
     }
@@ -203,9 +213,6 @@ impl Transcript {
         self.visible.clear();
         self.selection = Selection::None;
         self.marked = None;
-        if let Some(find) = &mut self.find {
-            find.at = None;
-        }
         self.place = Place::End;
     }
 

@@ -3,22 +3,20 @@
 use tertulia_core::query::Row;
 
 use super::overlay::before;
-use super::session::notice;
-use super::slash::with_model;
-use super::{change, open};
+use super::reading::not_found;
+use super::{change, open, switch};
 use crate::dialog::failure::Failure;
 use crate::effect::{Effect, IfOpen, Next, Now, TeamOverride};
-use crate::error::{TuiError, TuiResult};
-use crate::host::Models;
+use crate::error::TuiError;
+use crate::host::Undone;
 use crate::item::Tone;
+use crate::picker::Picker;
 use crate::sheet::{Line, Sheet, compared, plain};
 use crate::state::{Layer, State, Wish};
 use crate::stats::Stats;
 use crate::store_service::{Answer, Request};
+use crate::transcript::Did;
 use crate::tree::Tree;
-
-/// Number of models named in the warning about an unknown one.
-const KNOWN_MODELS: usize = 8;
 
 /// Applies an answer.
 pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
@@ -44,6 +42,14 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 refused(state, &refusal, now);
             }
         },
+        Answer::Scanned(ticket, scanned) => {
+            if let Err(refusal) = &scanned {
+                refused(state, refusal, now);
+            }
+            if let Did::NotFound(words) = state.transcript.scanned(ticket, scanned.ok()) {
+                not_found(state, &words, now);
+            }
+        }
         Answer::Words(session, seq, words) if session == state.id => match words {
             Ok(words) => {
                 state.wish = Some(Wish::Rewrite(words));
@@ -52,23 +58,9 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             }
             Err(refusal) => fail(state, "Not rewound", &refusal),
         },
-        Answer::Tree(session, family) if session == state.id => match family {
-            Ok(family) => {
-                if !family.complete {
-                    let words = "the family is large: not all of it is shown";
-                    state.toasts.push(Tone::Note, words, now.at);
-                }
-                open(
-                    state,
-                    Layer::Tree(Box::new(Tree::new(session, &family.rows))),
-                );
-            }
-            Err(refusal) => fail(state, "No tree", &refusal),
-        },
-        Answer::Stats(session, figures) if session == state.id => match figures {
-            Ok(figures) => open(state, Layer::Stats(Box::new(Stats::new(figures)))),
-            Err(refusal) => fail(state, "No figures", &refusal),
-        },
+        answer @ (Answer::Tree(..) | Answer::Stats(..) | Answer::Bill(..)) => {
+            read(state, answer, now);
+        }
         Answer::Complete(asked, candidates) => {
             // A failed lookup must not disturb typing.
             state
@@ -94,54 +86,44 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             }
             Err(refusal) => fail(state, &format!("Not resumed: {named}"), &refusal),
         },
-        Answer::Models(Some(name), models) => return use_model(state, name, models, now),
+        Answer::Agents(Some(name), rows) => return switch::looked_at(state, name, rows, now),
+        Answer::Models {
+            check: Some(name),
+            models,
+            ..
+        } => return switch::checked(state, name, models, now),
         other => changed(state, other, now),
     }
     Vec::new()
 }
 
-/// Switches to the named model if the agent lists it or cannot list its models.
-fn use_model(state: &mut State, name: String, models: TuiResult<Models>, now: Now) -> Vec<Effect> {
-    let models = models.unwrap_or_default();
-    if !models.complete || models.names.is_empty() || models.names.contains(&name) {
-        return with_model(state, name, now);
+/// Applies answers that were read from the log of this session.
+fn read(state: &mut State, answer: Answer, now: Now) {
+    match answer {
+        Answer::Tree(session, family) if session == state.id => match family {
+            Ok(family) => {
+                if !family.complete {
+                    let words = "the family is large: not all of it is shown";
+                    state.toasts.push(Tone::Note, words, now.at);
+                }
+                open(
+                    state,
+                    Layer::Tree(Box::new(Tree::new(session, &family.rows))),
+                );
+            }
+            Err(refusal) => fail(state, "No tree", &refusal),
+        },
+        Answer::Stats(session, figures) if session == state.id => match figures {
+            Ok(figures) => open(state, Layer::Stats(Box::new(Stats::new(figures)))),
+            Err(refusal) => fail(state, "No figures", &refusal),
+        },
+        // A session whose past cannot be counted shows no cost.
+        Answer::Bill(session, Ok(earlier)) if session == state.id => {
+            state.bill.add_earlier(earlier);
+        }
+        // They belong to a session shown earlier.
+        _ => {}
     }
-    let shown = models.names.iter().take(KNOWN_MODELS);
-    let mut known: Vec<&str> = shown.map(String::as_str).collect();
-    if models.names.len() > KNOWN_MODELS {
-        known.push("…");
-    }
-    let words = format!(
-        "unknown model '{name}' for {}; known: {}; /model! {name} uses it anyway",
-        state.info.agent,
-        known.join(", ")
-    );
-    notice(state, Tone::Warning, words, now);
-    Vec::new()
-}
-
-/// Lines of the model list.
-fn model_lines(state: &State, models: &Models) -> Vec<String> {
-    let current = state.info.model.as_deref();
-    let mut lines: Vec<String> = models
-        .names
-        .iter()
-        .map(|name| match Some(name.as_str()) == current {
-            true => format!("{name}  (in use)"),
-            false => name.clone(),
-        })
-        .collect();
-    let others = match (models.complete, current) {
-        (true, _) if !models.names.is_empty() => None,
-        (_, Some(model)) => Some(format!(
-            "{} uses {model} and does not list its models",
-            state.info.agent
-        )),
-        (_, None) => Some(format!("{} does not list its models", state.info.agent)),
-    };
-    lines.extend(others);
-    lines.extend([String::new(), "/model NAME uses one from now on".to_owned()]);
-    lines
 }
 
 /// Applies answers to requests that change or write something.
@@ -152,19 +134,24 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             Err(refusal) => refused(state, &refusal, now),
         },
         Answer::Trashed(session, row) => match row {
-            Ok(_) => {
-                for overlay in &mut state.overlays {
-                    if let Layer::Picker(picker) = overlay {
+            Ok(row) => {
+                let title = row.meta.title_or_untitled();
+                let words = format!("\"{title}\" is in the trash");
+                match picker(state) {
+                    Some(picker) => {
                         picker.trashed(session);
+                        picker.say(format!("{words} · Alt+U takes it out"));
+                    }
+                    None => {
+                        let words = format!("{words}; /undo takes it out");
+                        state.toasts.push(Tone::Note, &words, now.at);
                     }
                 }
-                let words = format!(
-                    "{} is in the trash; `tertulia undo` takes it out",
-                    session.short()
-                );
-                let words = state.invocation.complete(&words);
-                state.toasts.push(Tone::Note, &words, now.at);
             }
+            Err(refusal) => refused(state, &refusal, now),
+        },
+        Answer::Undone(undone) => match undone {
+            Ok(undone) => took_back(state, &undone, now),
             Err(refusal) => refused(state, &refusal, now),
         },
         Answer::Exported(exported) => match exported {
@@ -184,17 +171,39 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
                 lines.map(compared),
             );
         }
-        Answer::Agents(lines) => sheet(state, "Agents", lines.map(plain)),
-        Answer::Models(_, Ok(models)) => {
-            let title = format!("Models of {}", state.info.agent);
-            let lines = plain(model_lines(state, &models));
-            sheet(state, &title, Ok(lines));
-        }
-        Answer::Models(_, Err(refusal)) => fail(state, "No models", &refusal),
         Answer::Teams(lines) => sheet(state, "Teams", lines.map(plain)),
         Answer::Remembered(Err(refusal)) => refused(state, &refusal, now),
         // Answers that belong to a session shown earlier.
         _ => {}
+    }
+}
+
+/// The open session list.
+fn picker(state: &mut State) -> Option<&mut Picker> {
+    let mut layers = state.overlays.iter_mut();
+    layers.find_map(|layer| match layer {
+        Layer::Picker(picker) => Some(picker.as_mut()),
+        _ => None,
+    })
+}
+
+/// Shows what an undo took back.
+fn took_back(state: &mut State, undone: &[Undone], now: Now) {
+    let words: Vec<&str> = undone.iter().map(|undone| undone.words.as_str()).collect();
+    let words = match words.as_slice() {
+        [first, rest @ ..] if rest.len() > 1 => format!("{first} (and {} more)", rest.len()),
+        words => words.join("; "),
+    };
+    for undone in undone {
+        update_meta(state, &undone.row);
+    }
+    let first = undone.first().map(|undone| undone.row.meta.id);
+    match picker(state) {
+        Some(picker) => {
+            picker.read_again(first, now.at);
+            picker.say(words);
+        }
+        None => state.toasts.push(Tone::Note, &words, now.at),
     }
 }
 
@@ -207,12 +216,10 @@ fn sheet(state: &mut State, title: &str, lines: Result<Vec<Line>, TuiError>) {
 
 fn refused(state: &mut State, refusal: &TuiError, now: Now) {
     let words = state.invocation.complete(&refusal.sentence());
-    for overlay in &mut state.overlays {
-        if let Layer::Picker(picker) = overlay {
-            return picker.say(words);
-        }
+    match picker(state) {
+        Some(picker) => picker.say(words),
+        None => state.toasts.push(Tone::Warning, &words, now.at),
     }
-    state.toasts.push(Tone::Warning, &words, now.at);
 }
 
 fn fail(state: &mut State, title: &str, refusal: &TuiError) {
@@ -224,27 +231,34 @@ fn fail(state: &mut State, title: &str, refusal: &TuiError) {
 
 /// Applies a changed title or changed tags of a session.
 fn replace(state: &mut State, row: &Row, now: Now) {
-    for overlay in &mut state.overlays {
-        if let Layer::Picker(picker) = overlay {
-            picker.replace(row);
-        }
+    if let Some(picker) = picker(state) {
+        picker.replace(row);
     }
-    if row.meta.id != state.id {
+    let before = state.meta.as_ref().map(|meta| meta.title.clone());
+    if !update_meta(state, row) || !state.overlays.is_empty() {
         return;
     }
-    if let Some(meta) = &mut state.meta {
-        meta.title.clone_from(&row.meta.title);
-        meta.titled = row.meta.titled;
-        meta.tags.clone_from(&row.meta.tags);
-    }
-    if state.overlays.is_empty() {
-        let tags = row.meta.tags.join(" #");
-        let mut words = format!("\"{}\"", row.meta.title_or_untitled());
-        if !tags.is_empty() {
-            words.push_str(&format!(" #{tags}"));
+    let title = row.meta.title_or_untitled();
+    let words = match before {
+        Some(before) if before == row.meta.title && row.meta.tags.is_empty() => {
+            "no tags".to_owned()
         }
-        state.toasts.push(Tone::Note, &words, now.at);
-    }
+        Some(before) if before == row.meta.title => format!("tags: #{}", row.meta.tags.join(" #")),
+        _ => format!("renamed to \"{title}\""),
+    };
+    state.toasts.push(Tone::Note, &words, now.at);
+}
+
+/// Takes over a changed title and changed tags, if they are those of this session.
+fn update_meta(state: &mut State, row: &Row) -> bool {
+    let meta = state.meta.as_mut().filter(|_| row.meta.id == state.id);
+    let Some(meta) = meta else {
+        return false;
+    };
+    meta.title.clone_from(&row.meta.title);
+    meta.titled = row.meta.titled;
+    meta.tags.clone_from(&row.meta.tags);
+    true
 }
 
 /// Opens a session that was found or created, as `State::wish` says.
@@ -265,7 +279,6 @@ fn open_found(state: &mut State, row: &Row, team: Option<TeamOverride>, now: Now
         id,
         at,
         draft,
-        model: None,
         team,
         if_open: IfOpen::Ask,
     };

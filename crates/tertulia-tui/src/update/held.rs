@@ -4,10 +4,30 @@ use super::{change, leave, open, session};
 use crate::dialog::held::Held;
 use crate::effect::{Effect, IfOpen, Next, Now};
 use crate::item::Tone;
+use crate::session_info::Follows;
 use crate::state::{Layer, State};
 
 /// Placeholder of the empty input.
-pub const PLACEHOLDER: &str = "read only: write something to fork the session or take it over";
+pub fn placeholder(follows: &Follows) -> &'static str {
+    match follows.forks {
+        true => "your next message goes to a fork",
+        false => "read only: write something to fork the session or take it over",
+    }
+}
+
+/// Continues in a fork, with the message in the input; without one, once there is one.
+pub fn fork(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.input.is_empty()
+        && let Some(follows) = &mut state.info.follows
+    {
+        follows.forks = true;
+        return Vec::new();
+    }
+    change(state, Next::resume_if_open(state.id, IfOpen::Fork), now)
+}
+
+/// Why the tool policy cannot be changed here.
+pub const NO_TOOLS: &str = "read only: the program that has the session open asks about its tools";
 
 /// Asks what to do with the session, if another program has it open.
 pub fn ask(state: &mut State, now: Now) {
@@ -27,6 +47,9 @@ pub fn say(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
         let next = Next::resume_if_open(state.id, IfOpen::Ask);
         return change(state, next, now);
     }
+    if follows.is_some_and(|follows| follows.forks) {
+        return fork(state, now);
+    }
     ask(state, now);
     Vec::new()
 }
@@ -39,6 +62,7 @@ pub fn held_by(state: &mut State, holder: Option<String>, now: Now) {
     };
     if let Some(follows) = &mut state.info.follows {
         follows.holder = holder;
+        follows.forks = false;
         let is_held = |layer: &Layer| matches!(layer, Layer::Held(_));
         state.overlays.retain(|layer| !is_held(layer));
         session::notice(state, Tone::Note, words, now);

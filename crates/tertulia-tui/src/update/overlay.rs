@@ -1,10 +1,11 @@
 //! Keys for overlays and dialogs, and their requests to the store service.
 
 use crossterm::event::{KeyCode, KeyEvent};
-use tertulia_agents::approval::Verdict;
+use ratatui::layout::Position;
 use tertulia_core::id::{Seq, SessionId};
 
-use super::{change, copy, leave, may_change, session, start_turn};
+use super::slash::{BUSY, warn};
+use super::{change, copy, held, leave, may_change, session, start_turn, switch};
 use crate::activity::Doing;
 use crate::effect::{Effect, IfOpen, Next, Now};
 use crate::key_event;
@@ -36,7 +37,6 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     let Some(mut layer) = state.overlays.pop() else {
         return Vec::new();
     };
-    let before = state.overlays.len();
     let reaction = match &layer {
         // While a completion is open, Tab is for the input.
         Layer::Approval(_, approval)
@@ -51,6 +51,21 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     if let Reaction::Pass(keys) = reaction {
         return pass_keys(state, layer, keys, now);
     }
+    apply(state, layer, reaction, now)
+}
+
+/// Handles a click on the front overlay.
+pub fn clicked(state: &mut State, at: Position, now: Now) -> Vec<Effect> {
+    let Some(mut layer) = state.overlays.pop() else {
+        return Vec::new();
+    };
+    let reaction = layer.get_mut().click(at, now.at);
+    apply(state, layer, reaction, now)
+}
+
+/// Applies the reaction of the front overlay, which was taken off the others.
+fn apply(state: &mut State, layer: Layer, reaction: Reaction, now: Now) -> Vec<Effect> {
+    let before = state.overlays.len();
     state.keys.forget();
     match reacted(state, &layer, reaction, now) {
         Then::Goes(effects) => effects,
@@ -67,6 +82,10 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Then {
     match reaction {
         Reaction::Nothing | Reaction::Changed | Reaction::Pass(_) => Then::Stays(Vec::new()),
+        // The program was started to choose a session: without one there is nothing to do.
+        Reaction::Close if state.picks && matches!(layer, Layer::Picker(_)) => {
+            Then::Goes(leave(state, None))
+        }
         Reaction::Close => Then::Goes(Vec::new()),
         Reaction::Resume { id, at } => Then::Goes(go_to(state, id, at, now)),
         // The fork could not be shown now, and would be left behind unseen.
@@ -82,6 +101,7 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
             remove,
         })]),
         Reaction::Trash(id) => Then::Stays(vec![ask(Request::Trash(id))]),
+        Reaction::Undo => Then::Stays(vec![ask(Request::Undo)]),
         Reaction::Rewind(seq) => Then::Goes(vec![ask(Request::Words(state.id, seq))]),
         // A dialog shows by itself that its text was copied.
         Reaction::Copy(text) => Then::Stays(match layer.is_whole() {
@@ -93,25 +113,33 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
                 return Then::Goes(Vec::new());
             };
             if let Some(running) = &mut state.running {
-                let then = match verdict {
-                    Verdict::Yes | Verdict::Always => running.then.clone(),
-                    Verdict::No => Doing::Thinking,
+                let then = match verdict.allows() {
+                    true => running.then.clone(),
+                    false => Doing::Thinking,
                 };
                 running.doing.clone_from(&then);
                 state.activity.does(then);
             }
             Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
         }
-        Reaction::Continue => Then::Goes(vec![start_turn(
-            state,
-            LiveCommand::Say(String::new()),
-            now,
-        )]),
+        Reaction::UseAgent(_) | Reaction::UseModel(_) | Reaction::AskModel(_)
+            if state.is_running() =>
+        {
+            Then::Stays(warn(state, BUSY, now))
+        }
+        Reaction::UseAgent(name) => Then::Goes(switch::use_agent(state, name, now)),
+        Reaction::UseModel(name) => Then::Goes(switch::use_model(state, name, now)),
+        Reaction::AskModel(name) => Then::Goes(switch::ask_model(state, name, now)),
+        Reaction::Continue => Then::Goes(match layer {
+            Layer::UnlistedModel(_, name) => switch::use_model(state, name.clone(), now),
+            _ => vec![start_turn(state, LiveCommand::Say(String::new()), now)],
+        }),
         // Resume with the team file named now, not the file the session was started with.
         Reaction::ResumeEarlier(id) => {
             let next = Next::resume_with(id, state.info.team_file.clone());
             Then::Goes(change(state, next, now))
         }
+        Reaction::Open(_, IfOpen::Fork) => Then::Goes(held::fork(state, now)),
         Reaction::Open(id, if_open) => {
             let next = Next::resume_if_open(id, if_open);
             Then::Goes(change(state, next, now))
@@ -139,7 +167,6 @@ fn go_to(state: &mut State, id: SessionId, at: Option<Seq>, now: Now) -> Vec<Eff
         id,
         at,
         draft: None,
-        model: None,
         team: None,
         if_open: IfOpen::Ask,
     };
@@ -200,7 +227,8 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
     // changes an answer.
     let listens = match state.overlays.last() {
         Some(Layer::Approval(_, approval)) => approval.is_awake(now.at),
-        Some(Layer::Restore(_) | Layer::Held(_) | Layer::GoOn(_)) | None => false,
+        Some(Layer::Restore(_) | Layer::Held(_) | Layer::GoOn(_) | Layer::UnlistedModel(..))
+        | None => false,
         Some(_) => true,
     };
     if !listens {

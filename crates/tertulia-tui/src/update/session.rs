@@ -2,15 +2,15 @@
 
 use tertulia_agents::approval::Verdict;
 use tertulia_agents::{AgentError, AgentEvent};
-use tertulia_core::entry::{Entry, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
-use tertulia_engine::text::entries as show;
 use tertulia_engine::text::routing as routed;
+use tertulia_engine::text::tools;
 
-use super::{begin, held, open, start_turn};
+use super::{begin, held, notify, open, start_turn};
 use crate::activity::Doing;
 use crate::dialog::approval::Approval;
 use crate::dialog::confirm::Confirm;
@@ -21,6 +21,8 @@ use crate::item::{Item, Said, Tone, What};
 use crate::live::{LiveCommand, LiveEvent};
 use crate::queue::Queue;
 use crate::state::{Layer, Phase, State};
+use crate::store_service::Request;
+use crate::toast::Until;
 
 /// Approximate bytes per token.
 const LETTERS: usize = 4;
@@ -54,15 +56,15 @@ pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
                 None => state.info.agent.clone(),
             };
             if let Some(running) = &mut state.running {
-                running.tool.clone_from(&request.call.name);
+                running.tool = tools::wish(&request);
                 running.then = running.doing.clone();
             }
             doing(state, Doing::Waiting);
-            let mut question = Approval::new(*request, &who, now.at, state.size);
+            let mut question = Approval::new(*request, &who, now.at, (state.size, state.theme));
             let is_below = state.overlays.is_empty();
             question.set_writing(is_below && !state.input.is_empty());
             open(state, Layer::Approval(ticket, Box::new(question)));
-            return ring(state);
+            return notify::asked(state);
         }
         LiveEvent::Gone(end) => {
             state.phase = Phase::Gone;
@@ -89,6 +91,7 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
             doing(state, Doing::Thinking);
             state.transcript.think(&text);
         }
+        SessionEvent::Printed { text } => state.transcript.printed(&text),
         SessionEvent::Heard { event } => apply_agent_event(state, event, now),
         SessionEvent::Durable { .. } => {
             if let Some(entry) = event.entry() {
@@ -103,7 +106,12 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
         SessionEvent::Failed { speaker, error } => failed(state, &speaker, &error, now),
         SessionEvent::Routed { output } => routed(state, &output, now),
         SessionEvent::Pair { event } => paired(state, &event, now),
-        SessionEvent::Notice { tone, text, .. } => notice(state, tone, text, now),
+        SessionEvent::Notice { tone, text, .. } => {
+            if let Some(running) = &mut state.running {
+                running.refused |= tone == Tone::Error && running.unheard.is_some();
+            }
+            notice(state, tone, text, now);
+        }
         SessionEvent::Permissions { state: permissions } => state.permissions = permissions,
         // The session's owner turns these into events of their own.
         SessionEvent::Started { .. }
@@ -114,16 +122,10 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
     Vec::new()
 }
 
-fn ring(state: &State) -> Vec<Effect> {
-    match state.info.notify {
-        true => vec![Effect::Ring],
-        false => Vec::new(),
-    }
-}
-
 /// Marks the session as idle.
 fn rest(state: &mut State) {
     state.running = None;
+    state.is_switching = false;
     state.activity.end();
     settled(state);
 }
@@ -146,13 +148,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
-    if state.info.is_switch {
-        state.info.restored = None;
-        if let Some(model) = state.info.model.clone() {
-            let words = format!("{} answers with {model} from now on", state.info.agent);
-            notice(state, Tone::Note, words, now);
-        }
-    } else if let Some(restored) = &mut state.info.restored {
+    if let Some(restored) = &mut state.info.restored {
         // A truncated answer has been saved as a message by now.
         if let Some(meta) = &floor.meta {
             restored.messages = meta.messages;
@@ -183,6 +179,9 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         open(state, Layer::Restore(Box::new(question)));
         state.is_undecided = true;
     }
+    let restored = state.info.restored.as_ref();
+    let counts = restored.filter(|_| state.bill.is_unread());
+    let counts = counts.map(|restored| restored.head.seq);
     let is_free = state.ahead.is_empty() && !state.is_running();
     match undone.filter(|_| is_free) {
         Some(undone) if is_spent => notice(state, Tone::Note, undone, now),
@@ -192,7 +191,11 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         }
         None => {}
     }
-    go_on(state, now)
+    let mut effects = go_on(state, now);
+    if let Some(upto) = counts {
+        effects.push(Effect::Ask(Box::new(Request::Bill(state.id, upto))));
+    }
+    effects
 }
 
 /// Applies the state of the session between turns.
@@ -221,6 +224,7 @@ fn apply_state(state: &mut State, floor: SessionState) {
         state.meta = floor.meta;
     }
     state.input.set_label(&format!("{}>", floor.writer));
+    state.context = floor.context;
     state.queue = Queue::new(floor.waiting);
     state.failed = floor.failed;
     if !floor.unsaved {
@@ -230,17 +234,23 @@ fn apply_state(state: &mut State, floor: SessionState) {
 
 /// Sends the next queued message.
 pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
-    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
+    if state.phase != Phase::Open || !state.is_free() {
         return Vec::new();
     }
-    match state.ahead.pop_front() {
+    match state.ahead.send_next() {
         Some(words) => vec![start_turn(state, LiveCommand::Say(words), now)],
         None => Vec::new(),
     }
 }
 
 fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
-    let stopped = state.running.take().is_some_and(|running| running.stopped);
+    let running = state.running.take();
+    let stopped = running.as_ref().is_some_and(|running| running.stopped);
+    let refused = running.as_ref().filter(|running| running.refused);
+    let unheard = refused.and_then(|running| running.unheard.clone());
+    state.is_switching = false;
+    state.toasts.end(Until::Turn);
+    state.info.busy_since = None;
     state.activity.end();
     state.transcript.settle();
     drop_approvals(state);
@@ -254,16 +264,34 @@ fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         state.toasts.push(Tone::Note, "stopped", now.at);
         super::take_back(state);
     }
-    let mut effects = ring(state);
+    if let Some(words) = unheard {
+        // The prompt was refused: it can be corrected.
+        state.ahead.put_first(words);
+        super::take_back(state);
+    }
+    let mut effects = notify::ended(state, running.as_ref(), now);
     effects.extend(go_on(state, now));
     effects
 }
 
-/// Closes permission dialogs whose agent no longer waits.
+/// Closes permission questions whose agent no longer waits. Words that were being written in one go
+/// to the input.
 fn drop_approvals(state: &mut State) {
-    state
-        .overlays
-        .retain(|overlay| !matches!(overlay, Layer::Approval(..)));
+    let mut words = None;
+    state.overlays.retain(|overlay| match overlay {
+        Layer::Approval(_, approval) => {
+            words = approval.instead().map(|instead| instead.text().to_owned());
+            false
+        }
+        _ => true,
+    });
+    if let Some(words) = words.filter(|words| !words.is_empty()) {
+        let text = match state.input.text() {
+            text if text.is_empty() => words,
+            text => format!("{text}\n{words}"),
+        };
+        state.input.set_text(&text);
+    }
 }
 
 fn doing(state: &mut State, doing: Doing) {
@@ -277,9 +305,10 @@ fn doing(state: &mut State, doing: Doing) {
 fn asked(state: &mut State, speaker: Speaker, now: Now) {
     drop_approvals(state);
     if let Some(running) = &mut state.running {
-        state.activity.begin(&speaker.display_name, now.at);
+        let since = state.info.busy_since.take().unwrap_or(now.at);
+        state.activity.begin(&speaker.display_name, since);
         running.who = speaker;
-        running.since = now.at;
+        running.since = since;
         running.letters = 0;
         running.doing = Doing::Thinking;
     }
@@ -320,10 +349,10 @@ fn spoken(state: &mut State, text: &str, now: Now) {
 fn apply_agent_event(state: &mut State, event: AgentEvent, now: Now) {
     match event {
         AgentEvent::ToolStarted(call) => {
-            let line = show::call_line(&call);
-            let argument = line.strip_prefix(&call.name).unwrap_or_default();
-            doing(state, Doing::using(&call.name, argument.trim()));
+            let (verb, object) = tools::heading(&call);
+            doing(state, Doing::using(&verb, &object));
         }
+        AgentEvent::ToolOutput { id, tail } => state.transcript.show_output(&id, tail),
         AgentEvent::ToolCompleted { .. } => doing(state, Doing::Thinking),
         AgentEvent::Todos(todos) => state.todos.take(&todos),
         AgentEvent::Model(model) => state.info.model = Some(model),
@@ -338,6 +367,9 @@ fn apply_agent_event(state: &mut State, event: AgentEvent, now: Now) {
 }
 
 fn durable(state: &mut State, entry: &Entry) {
+    if let Some(running) = &mut state.running {
+        running.unheard = None;
+    }
     let id = state.id;
     let meta = state.meta.get_or_insert_with(|| SessionMeta::blank(id));
     if entry.seq <= meta.head.seq {
@@ -345,15 +377,23 @@ fn durable(state: &mut State, entry: &Entry) {
         return;
     }
     meta.apply(entry);
+    state.bill.count(entry, &state.info.prices);
     let message = entry.message();
     if message.is_some() && state.held > 0 {
         // It was already shown when it was held in memory.
         state.held -= 1;
         return;
     }
-    match message {
-        Some(message) => said(state, message, Some(entry)),
-        None => {
+    match (message, &entry.body) {
+        (Some(message), _) => said(state, message, Some(entry)),
+        (None, Body::ShellOutput(shell)) => {
+            let run = shell.run.to_string();
+            let text = shell.text();
+            if !state.transcript.used(&run, &text, shell.outcome) {
+                state.transcript.keep_output(&run, &text, shell.outcome);
+            }
+        }
+        (None, _) => {
             for item in entries::items(std::slice::from_ref(entry), state.info.kind) {
                 state.transcript.push(item);
             }
@@ -364,11 +404,13 @@ fn durable(state: &mut State, entry: &Entry) {
 /// Shows a message, replacing its streamed text.
 fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
     if let Some(running) = &mut state.running {
-        running.unheard = false;
+        running.unheard = None;
     }
     if let (Some(outcome), Some(call)) = (message.tool_outcome(), &message.tool_call_id)
-        && state.transcript.used(call, &message.content, outcome)
+        && (state.transcript.used(call, &message.content, outcome)
+            || state.transcript.has_more_before())
     {
+        // A call that is not loaded yet comes with its result.
         return;
     }
     let items = entries::of_message(message, state.info.kind, entry);
@@ -390,7 +432,9 @@ fn failed(state: &mut State, speaker: &Speaker, error: &AgentError, now: Now) {
     if let Some(hint) = &error.hint {
         words.push_str(&format!(" ({hint})"));
     }
-    state.toasts.push(Tone::Warning, &words, now.at);
+    if !state.shows_end() {
+        state.toasts.push(Tone::Warning, &words, now.at);
+    }
 }
 
 fn routed(state: &mut State, output: &Output, now: Now) {
@@ -426,10 +470,10 @@ fn paired(state: &mut State, event: &PairEvent, now: Now) {
     notice(state, tone, text::event(event), now);
 }
 
-/// Adds a notice to the transcript; a warning or error also appears as a toast, visible at any
-/// scroll position.
+/// Adds a notice to the transcript; where that is not seen, a warning or error also appears as a
+/// toast.
 pub(super) fn notice(state: &mut State, tone: Tone, text: String, now: Now) {
-    if tone != Tone::Note {
+    if tone != Tone::Note && !state.shows_end() {
         state.toasts.push(tone, &text, now.at);
     }
     let what = What::Notice { tone, text };

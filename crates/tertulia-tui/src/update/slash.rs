@@ -1,4 +1,4 @@
-//! Executes slash commands.
+//! Executes slash commands. Those that [`must_wait`] for the end of an answer do not get here before.
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
@@ -7,7 +7,7 @@ use tertulia_core::query::Filter;
 use tertulia_engine::text::entries as show;
 use tertulia_engine::text::permissions as words;
 
-use super::{act, change, end, leave, open, start_turn};
+use super::{act, change, end, held, leave, open, queued, start_turn, switch};
 use crate::effect::{Effect, IfOpen, Next, Now, TeamOverride};
 use crate::item::Tone;
 use crate::keymap::Action;
@@ -18,7 +18,12 @@ use crate::search::Search;
 use crate::sheet::{Line, Sheet, facts, plain};
 use crate::slash::Slash;
 use crate::state::{Layer, State, Wish};
+use crate::status::dollars;
 use crate::store_service::Request;
+use crate::toast::Until;
+
+/// Why a command is not possible during a turn.
+pub(super) const BUSY: &str = "an agent is answering: press Esc first to stop it";
 
 /// Executes a command.
 pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
@@ -38,23 +43,17 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             open(state, Layer::Search(Box::new(search)));
             Vec::new()
         }
-        Slash::Agents => ask(Request::Agents),
+        Slash::Undo => ask(Request::Undo),
+        Slash::Agents(None) => switch::agents(state),
+        Slash::Agents(Some(name)) => switch::named_agent(state, name, now),
         Slash::TeamDeploy(config) => {
             let fresh = false;
             change(state, Next::Team { config, fresh }, now)
         }
         Slash::TeamList => ask(Request::Teams),
         Slash::TeamMap(map) => team_map(state, map, now),
-        Slash::Models | Slash::Model { .. } if state.info.kind != Kind::Chat => warn(
-            state,
-            "each agent here has its own model: the team's file or the flags of pair name it",
-            now,
-        ),
-        // The server knows its agents' models.
-        Slash::Model { name, .. } if state.info.is_remote => with_model(state, name, now),
-        Slash::Models => ask(Request::Models(None)),
-        Slash::Model { name, anyway: true } => with_model(state, name, now),
-        Slash::Model { name, .. } => busy_or(state, now, |_| ask(Request::Models(Some(name)))),
+        Slash::Models => switch::models(state, now),
+        Slash::Model { name, anyway } => switch::named_model(state, name, anyway, now),
         Slash::Approve(_) | Slash::Permissions | Slash::Revoke(_) => {
             permissions(state, command, now)
         }
@@ -62,28 +61,68 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             tell(state, &command);
             Vec::new()
         }
-        Slash::As(name) => busy_or(state, now, |state| {
-            vec![start_turn(state, LiveCommand::As(name), now)]
-        }),
-        Slash::Compact => busy_or(state, now, |state| {
-            vec![start_turn(state, LiveCommand::Compact, now)]
-        }),
-        Slash::Go if state.info.kind == Kind::Pair => busy_or(state, now, |state| {
+        Slash::As(name) => vec![start_turn(state, LiveCommand::As(name), now)],
+        Slash::Compact => vec![start_turn(state, LiveCommand::Compact, now)],
+        Slash::Retry if state.info.kind == Kind::Team => warn(
+            state,
+            "/retry is not for teams: address the member again",
+            now,
+        ),
+        Slash::Retry if state.meta.is_none() => warn(state, "no messages yet", now),
+        Slash::Retry => vec![start_turn(state, LiveCommand::Say(String::new()), now)],
+        Slash::Go if state.info.kind == Kind::Pair => {
             vec![start_turn(state, LiveCommand::Say(String::new()), now)]
-        }),
+        }
         Slash::Go => warn(state, "/go is for pairs: it continues unfinished work", now),
         Slash::End => end(state),
         Slash::Exit => leave(state, None),
         _ if state.meta.is_none() => warn(state, "no messages yet", now),
-        command => with_session(state, command, now),
+        command => with_session(state, command),
     }
+}
+
+/// Returns true if a command cannot run while an agent answers.
+pub fn must_wait(state: &State, command: &Slash) -> bool {
+    let is_busy = state.is_running();
+    match command {
+        Slash::As(_)
+        | Slash::Compact
+        | Slash::Go
+        | Slash::Retry
+        | Slash::Fork(_)
+        | Slash::Rewind(_) => is_busy,
+        // A session on a server runs on when another one is shown.
+        Slash::New
+        | Slash::Resume(Some(_))
+        | Slash::TeamDeploy(_)
+        | Slash::TeamMap(_)
+        | Slash::Agents(Some(_))
+        | Slash::Model { .. } => is_busy && !state.info.is_remote,
+        _ => false,
+    }
+}
+
+/// Says why a command has to wait, and what to do.
+pub fn why_wait(state: &State, words: &str) -> String {
+    let command = words.split_whitespace().next().unwrap_or_default();
+    let who = match &state.running {
+        Some(running) => running.who.display_name.as_str(),
+        None => state.info.agent.as_str(),
+    };
+    format!("{who} is answering; Esc first, then {command}")
+}
+
+/// Switches to the next tool policy.
+pub fn switch_mode(state: &mut State, now: Now) -> Vec<Effect> {
+    let mode = state.permissions.mode.next();
+    permissions(state, Slash::Approve(mode), now)
 }
 
 /// Shows or changes the tool permissions.
 fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     let (words, change) = match command {
         Slash::Approve(mode) => (
-            format!("tool policy {}: {}", mode.name(), words::meaning(mode)),
+            format!("tool policy: {} ({})", mode.name(), words::meaning(mode)),
             PermissionChange::Mode(mode),
         ),
         Slash::Revoke(what) => match words::revocation(&what, &state.permissions) {
@@ -101,12 +140,15 @@ fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             return Vec::new();
         }
     };
+    if state.info.follows.is_some() {
+        return warn(state, held::NO_TOOLS, now);
+    }
     state.toasts.push(Tone::Note, &words, now.at);
     vec![Effect::Permit(change)]
 }
 
 /// Executes a command that needs a saved session.
-fn with_session(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
+fn with_session(state: &mut State, command: Slash) -> Vec<Effect> {
     let session = state.id;
     match command {
         Slash::Rename(title) => ask(Request::Rename(session, title)),
@@ -115,15 +157,15 @@ fn with_session(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             add,
             remove,
         }),
-        Slash::Fork(at) => busy_or(state, now, |state| {
+        Slash::Fork(at) => {
             state.wish = Some(Wish::Resume(None));
             ask(Request::Fork(session, at.map(Seq)))
-        }),
-        Slash::Rewind(None) => busy_or(state, now, |state| {
+        }
+        Slash::Rewind(None) => {
             open(state, Layer::Rewind(Box::<Rewind>::default()));
             Vec::new()
-        }),
-        Slash::Rewind(Some(at)) => busy_or(state, now, |_| ask(Request::Words(session, Seq(at)))),
+        }
+        Slash::Rewind(Some(at)) => ask(Request::Words(session, Seq(at))),
         Slash::Export { format, file } => ask(Request::Export {
             session,
             format,
@@ -140,23 +182,23 @@ fn ask(request: Request) -> Vec<Effect> {
     vec![Effect::Ask(Box::new(request))]
 }
 
-fn warn(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
-    state.toasts.push(Tone::Warning, words, now.at);
+pub(super) fn warn(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
+    let until = match words == BUSY {
+        true => Until::Turn,
+        false => Until::Prompt,
+    };
+    state.toasts.push_until(until, Tone::Warning, words, now.at);
     Vec::new()
 }
 
 /// Runs `then`, or warns if an agent is answering.
-fn busy_or(
+pub(super) fn busy_or(
     state: &mut State,
     now: Now,
     then: impl FnOnce(&mut State) -> Vec<Effect>,
 ) -> Vec<Effect> {
     match state.is_running() {
-        true => warn(
-            state,
-            "an agent is answering: press Esc first to stop it",
-            now,
-        ),
+        true => warn(state, BUSY, now),
         false => then(state),
     }
 }
@@ -165,27 +207,6 @@ fn busy_or(
 pub fn sessions(state: &mut State) {
     let picker = Picker::new(Filter::default(), state.info.project.clone());
     open(state, Layer::Picker(Box::new(picker)));
-}
-
-/// Switches to another model. The user asked for it, so the session counts neither as restored nor
-/// needs a warning.
-pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
-    let model = Some(name);
-    let next = match &state.meta {
-        None => Next::New {
-            agent: Some(state.info.agent.clone()),
-            model,
-        },
-        Some(_) => Next::Resume {
-            id: state.id,
-            at: None,
-            draft: None,
-            model,
-            team: None,
-            if_open: IfOpen::Ask,
-        },
-    };
-    change(state, next, now)
 }
 
 /// Maps earlier speakers to members of the current team.
@@ -201,7 +222,6 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
         id: state.id,
         at: None,
         draft: None,
-        model: None,
         team: Some(TeamOverride { config, map }),
         if_open: IfOpen::Ask,
     };
@@ -212,7 +232,7 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
 fn tell(state: &mut State, command: &Slash) {
     let (title, lines) = match command {
         Slash::Members => ("Members", plain(members(state))),
-        Slash::Queue => ("Queue", plain(queue(state))),
+        Slash::Queue => ("Queue", plain(queued::lines(state))),
         Slash::Task => ("Task", plain(task(state))),
         _ => ("This session", info(state)),
     };
@@ -235,18 +255,23 @@ fn members(state: &State) -> Vec<String> {
         .collect()
 }
 
-fn queue(state: &State) -> Vec<String> {
-    match state.queue.seen(usize::MAX).0 {
-        names if names.is_empty() => vec!["the queue is empty".to_owned()],
-        names => names,
-    }
-}
-
 fn task(state: &State) -> Vec<String> {
     let task = state.meta.as_ref().and_then(|meta| meta.task.clone());
     let none = "the team has no task: [TEAM_TASK: text] gives it one";
     let task = task.unwrap_or_else(|| none.to_owned());
     task.lines().map(str::to_owned).collect()
+}
+
+/// Says what the session has cost, and for which models no price is known.
+fn cost(state: &State) -> Option<String> {
+    let cost = state.bill.dollars().and_then(dollars);
+    let unpriced: Vec<&str> = state.bill.unpriced().collect();
+    let unpriced = unpriced.join(", ");
+    match (cost, unpriced.is_empty()) {
+        (cost, true) => cost,
+        (Some(cost), false) => Some(format!("{cost}, without {unpriced}: no price is known")),
+        (None, false) => Some(format!("no price is known for {unpriced}")),
+    }
 }
 
 fn info(state: &State) -> Vec<Line> {
@@ -266,6 +291,12 @@ fn info(state: &State) -> Vec<Line> {
     }
     rows.push(("messages", meta.messages.to_string()));
     rows.push(("figures", show::statistics(meta)));
+    rows.extend(cost(state).map(|cost| ("cost", cost)));
+    rows.extend(state.context.map(|context| {
+        let words = "% of {} tokens; above them, older messages are summed up";
+        let words = words.replace("{}", &context.limit.to_string());
+        ("context", format!("{} {words}", context.percent()))
+    }));
     if let Some(parent) = &meta.parent {
         rows.push(("continues", parent.id.to_string()));
     }

@@ -4,8 +4,12 @@ mod chance;
 mod commands;
 mod front;
 mod keys;
+mod notify;
 mod once;
 mod questions;
+mod queued;
+mod shell;
+mod switching;
 mod talks;
 
 use std::time::{Duration, Instant};
@@ -19,6 +23,7 @@ use tertulia_core::entry::{
     ToolOutcome, Usage,
 };
 use tertulia_core::id::{EntryId, Seq};
+use tertulia_core::price::PriceTable;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 
@@ -85,14 +90,16 @@ fn info(kind: Kind) -> SessionInfo {
         },
         restored: None,
         earlier: None,
-        is_switch: false,
         is_remote: false,
+        busy_since: None,
         ephemeral: false,
         follows: None,
         notify: kind == Kind::Pair,
         project: Some("git:github.com/ann/parser".into()),
         team_file: (kind == Kind::Team).then(|| "/teams/design.yaml".to_owned()),
-        mention: None,
+        last: None,
+        folder: "~/parser".to_owned(),
+        prices: PriceTable::default(),
     }
 }
 
@@ -144,6 +151,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     }
 }
 
@@ -178,7 +186,10 @@ impl Play {
             None => Head::START,
         };
         let mut play = Play {
-            state: State::new(info, history, Size::new(80, 24), theme),
+            state: State {
+                version: "1.2.3".to_owned(),
+                ..State::new(info, history, Size::new(80, 24), theme)
+            },
             milliseconds: 0,
             began: tick(),
             head,
@@ -374,6 +385,11 @@ impl Play {
         assert!(!seen.contains(text), "{text:?} is in\n{seen}");
     }
 
+    /// Messages typed ahead, without one that is being edited.
+    fn queued(&self) -> Vec<&str> {
+        self.state.ahead.waiting().collect()
+    }
+
     fn input(&self) -> String {
         self.state.input.text()
     }
@@ -383,7 +399,11 @@ impl Play {
 fn words(effect: &Effect) -> String {
     match effect {
         Effect::Command(LiveCommand::Say(words)) => format!("say {words}"),
+        Effect::Command(LiveCommand::Run(command)) => format!("run {command}"),
         Effect::Command(LiveCommand::As(name)) => format!("as {name:?}"),
+        Effect::Command(LiveCommand::Switch(spec)) => {
+            format!("switch {:?} {:?}", spec.agent, spec.model)
+        }
         Effect::Command(LiveCommand::Compact) => "compact".to_owned(),
         Effect::Command(LiveCommand::End) => "end".to_owned(),
         Effect::Command(LiveCommand::Leave) => "leave".to_owned(),
@@ -394,6 +414,8 @@ fn words(effect: &Effect) -> String {
         Effect::Ask(request) => wish(request),
         Effect::Copy(text) => format!("copy {text}"),
         Effect::Ring => "ring".to_owned(),
+        Effect::Desktop(text) => format!("desktop {text}"),
+        Effect::RunNotify(message) => format!("notify {message}"),
         Effect::Edit(text) => format!("edit {text}"),
         Effect::Redraw => "redraw".to_owned(),
         Effect::Suspend => "suspend".to_owned(),
@@ -404,6 +426,7 @@ fn words(effect: &Effect) -> String {
 fn wish(request: &Request) -> String {
     match request {
         Request::Transcript { wanted, .. } => format!("load {wanted:?}"),
+        Request::Scan { scan, .. } => format!("scan up to {}", scan.upto),
         Request::Picker(_, picker::Wanted::Page { .. }) => "list".to_owned(),
         Request::Picker(_, picker::Wanted::Search(_)) => "look for it".to_owned(),
         Request::Picker(_, picker::Wanted::Preview { .. }) => "preview".to_owned(),
@@ -413,17 +436,22 @@ fn wish(request: &Request) -> String {
         Request::Words(_, seq) => format!("words {}", seq.0),
         Request::Tree(_) => "tree".to_owned(),
         Request::Stats(_) => "stats".to_owned(),
-        Request::Complete(_) => "complete".to_owned(),
+        Request::Bill(_, upto) => format!("bill {upto}"),
+        Request::Complete(..) => "complete".to_owned(),
         Request::Rename(_, title) => format!("rename {title}"),
         Request::Tag { add, remove, .. } => format!("tag +{add:?} -{remove:?}"),
         Request::Trash(id) => format!("trash {}", id.short()),
+        Request::Undo => "undo".to_owned(),
         Request::Fork(_, at) => format!("fork {:?}", at.map(|seq| seq.0)),
         Request::Find(text) => format!("find {text}"),
         Request::Export { format, file, .. } => format!("export {format:?} {file:?}"),
         Request::Compare { with, .. } => format!("compare {with}"),
-        Request::Agents => "agents".to_owned(),
-        Request::Models(None) => "models".to_owned(),
-        Request::Models(Some(name)) => format!("is {name} a model"),
+        Request::Agents(None) => "agents".to_owned(),
+        Request::Agents(Some(name)) => format!("is {name} ready"),
+        Request::Models { agent, check: None } => format!("models of {agent}"),
+        Request::Models {
+            check: Some(name), ..
+        } => format!("is {name} a model"),
         Request::Teams => "teams".to_owned(),
         Request::Remember(words) => format!("remember {words}"),
     }

@@ -17,6 +17,11 @@ const BYTES_OF_A_CELL: usize = 21;
 /// Zero width joiner, which joins several emoji into one.
 const JOINER: char = '\u{200d}';
 
+/// Between two keys and their meanings.
+const GAP: &str = " · ";
+/// Key that leaves what is on the screen.
+const WAY_OUT: &str = "Esc";
+
 /// Theme and time, needed by every view.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
@@ -70,19 +75,30 @@ pub fn rule(buffer: &mut Buffer, area: Rect, theme: Theme) {
     write(buffer, area, &line, theme.frame());
 }
 
-/// Draws keys and their meanings, as many as fit completely.
+/// Draws keys and their meanings, as many as fit completely. The way out (Esc) is never left out for
+/// another key.
 pub fn hints(buffer: &mut Buffer, area: Rect, theme: Theme, hints: &[(&str, &str)]) {
     let mut left = row(area, 0);
-    for (number, (key, what)) in hints.iter().enumerate() {
-        let gap = if number == 0 { "" } else { " · " };
-        let needed = width(gap) + width(key) + 1 + width(what);
-        if needed > usize::from(left.width) {
-            break;
+    let columns = |(key, what): &(&str, &str)| width(key) + 1 + width(what);
+    let is_out = |(key, _): &&(&str, &str)| *key == WAY_OUT;
+    let gap = width(GAP);
+    let mut kept = hints
+        .iter()
+        .find(is_out)
+        .map_or(0, |out| columns(out) + gap);
+    let mut begin = "";
+    for hint in hints {
+        if is_out(&hint) {
+            kept = 0;
         }
-        left = write(buffer, left, gap, theme.dim());
-        left = write(buffer, left, key, theme.strong());
+        if width(begin) + columns(hint) + kept > usize::from(left.width) {
+            continue;
+        }
+        left = write(buffer, left, begin, theme.dim());
+        left = write(buffer, left, hint.0, theme.strong());
         left = write(buffer, left, " ", theme.dim());
-        left = write(buffer, left, what, theme.dim());
+        left = write(buffer, left, hint.1, theme.dim());
+        begin = GAP;
     }
 }
 
@@ -108,7 +124,11 @@ pub fn clear(buffer: &mut Buffer, area: Rect) {
 /// following cells, and a trailing joiner absorbs the next character; both would remain on the
 /// screen because ratatui does not know of them. Only the view is cut, not the text that can be
 /// copied.
-pub fn keep_in_cells(buffer: &mut Buffer) {
+/// Without `has_flags`, flags are drawn as the letters they are made of.
+pub fn keep_in_cells(buffer: &mut Buffer, has_flags: bool) {
+    if !has_flags {
+        spell_flags(buffer);
+    }
     for cell in &mut buffer.content {
         let letter = cell.symbol();
         if letter.len() <= PLAIN_BYTES {
@@ -120,6 +140,33 @@ pub fn keep_in_cells(buffer: &mut Buffer) {
             cell.set_symbol(&kept);
         }
     }
+}
+
+/// Draws flags as letters. Multiplexers take the two parts of a flag for two characters, one of which
+/// would remain on the screen.
+fn spell_flags(buffer: &mut Buffer) {
+    let columns = usize::from(buffer.area.width).max(1);
+    for place in 0..buffer.content.len() {
+        let Some((first, second)) = flag(buffer.content[place].symbol()) else {
+            continue;
+        };
+        buffer.content[place].set_char(first);
+        let next = buffer.content.get_mut(place + 1);
+        if let Some(next) = next.filter(|_| (place + 1) % columns != 0) {
+            next.set_char(second);
+        }
+    }
+}
+
+/// Letters of a flag, which is a pair of regional indicators.
+fn flag(symbol: &str) -> Option<(char, char)> {
+    const FIRST: u32 = 0x1f1e6;
+    let mut letters = symbol.chars().map(|letter| {
+        let place = u32::from(letter).checked_sub(FIRST)?;
+        let place = u8::try_from(place).ok().filter(|place| *place < 26)?;
+        Some(char::from(b'A' + place))
+    });
+    Some((letters.next()??, letters.next()??)).filter(|_| letters.next().is_none())
 }
 
 /// Returns the part of a symbol that stays in its cell.
@@ -210,6 +257,41 @@ mod tests {
     }
 
     #[test]
+    fn the_way_out_is_named_even_if_little_fits() {
+        let shown = |columns| {
+            let area = Rect::new(0, 0, columns, 1);
+            let mut buffer = Buffer::empty(area);
+            let keys = [
+                ("Enter", "resume"),
+                ("^R", "name"),
+                ("^T", "tag"),
+                ("Esc", "back"),
+            ];
+            hints(&mut buffer, area, Theme::default(), &keys);
+            shown(&buffer)[0].trim_end().to_owned()
+        };
+        assert_eq!(shown(80), "Enter resume · ^R name · ^T tag · Esc back");
+        assert_eq!(shown(42), "Enter resume · ^R name · ^T tag · Esc back");
+        assert_eq!(shown(41), "Enter resume · ^R name · Esc back");
+        assert_eq!(shown(25), "Enter resume · Esc back");
+        assert_eq!(shown(22), "^R name · Esc back");
+        assert_eq!(shown(9), "Esc back");
+        assert_eq!(shown(7), "");
+    }
+
+    #[test]
+    fn flags_are_spelled_where_they_cannot_be_drawn() {
+        let shown = |has_flags| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
+            buffer.set_string(0, 0, "a🇪🇸b漢🇩", Style::new());
+            keep_in_cells(&mut buffer, has_flags);
+            shown(&buffer)[0].trim_end().to_owned()
+        };
+        assert!(shown(true).starts_with("a🇪🇸"));
+        assert!(shown(false).starts_with("aESb漢"), "{}", shown(false));
+    }
+
+    #[test]
     fn two_texts_share_a_row() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
         let left = write_right(&mut buffer, Rect::new(0, 0, 8, 1), "end", Style::new());
@@ -246,7 +328,7 @@ mod tests {
         let check = |letter: &str, expected: &str| {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 2, 1));
             buffer[(0, 0)].set_symbol(letter);
-            keep_in_cells(&mut buffer);
+            keep_in_cells(&mut buffer, true);
             assert_eq!(buffer[(0, 0)].symbol(), expected);
             assert_eq!(width(expected), width(letter), "{letter:?}");
         };

@@ -3,9 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Widget};
 use tertulia_engine::text::fit;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::brush::clear;
 use crate::completion::Offer;
 use crate::input::Input;
 use crate::input::layout::{Row, row_of_characters};
@@ -54,12 +57,35 @@ pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Opt
             theme,
         );
     }
+    draw_hidden(seen.layout.rows().len(), top, label, area, buffer, theme);
     let column = u16::try_from(seen.column).unwrap_or(u16::MAX);
     let row = u16::try_from(seen.row - top).unwrap_or(u16::MAX);
     Some(Position {
         x: words.x.saturating_add(column).min(area.right() - 1),
         y: words.y.saturating_add(row).min(area.bottom() - 1),
     })
+}
+
+/// Draws the number of rows above and below the visible ones into the columns of the label.
+fn draw_hidden(rows: usize, top: usize, label: u16, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let below = rows.saturating_sub(top + usize::from(area.height));
+    let signs = [(top, "↑", area.y), (below, "↓", area.bottom() - 1)];
+    for (count, sign, y) in signs.into_iter().filter(|(count, ..)| *count > 0) {
+        let row = Rect {
+            y,
+            width: label.saturating_sub(1),
+            height: 1,
+            ..area
+        };
+        blank(row, buffer, theme.text());
+        let room = usize::from(row.width);
+        // Without the room for a number, the arrow says enough.
+        let text = match format!("{sign}{count}") {
+            text if text::width(&text) <= room => text,
+            _ => sign.to_owned(),
+        };
+        buffer.set_stringn(row.x, y, text, room, theme.dim());
+    }
 }
 
 fn draw_row(input: &Input, row: &Row, area: Rect, buffer: &mut Buffer, theme: Theme) {
@@ -84,35 +110,45 @@ fn draw_row(input: &Input, row: &Row, area: Rect, buffer: &mut Buffer, theme: Th
 /// Draws the completion candidates into the lowest rows above the input.
 pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme) {
     let above = above.intersection(*buffer.area());
-    let offers = input.completion().offers();
-    let chosen = offers.iter().position(|offer| offer.chosen).unwrap_or(0);
-    let height = usize::from(above.height).min(offers.len());
-    if height == 0 || above.width == 0 {
+    let (popup, rows) = input.popup_areas(above);
+    if rows.is_empty() {
         return;
     }
-    let first = (chosen + 1).saturating_sub(height);
+    let offers = input.completion().offers(usize::from(rows.height));
+    let (place, count) = input.completion().position();
+    let is_part = count > offers.len();
+    if popup != rows {
+        let count = if is_part {
+            format!(" {place}/{count} ")
+        } else {
+            String::new()
+        };
+        let block = Block::bordered().border_style(theme.frame());
+        clear(buffer, popup);
+        block
+            .title_bottom(Line::from(count).right_aligned())
+            .render(popup, buffer);
+    }
     let widest = offers
         .iter()
         .map(|offer| text::width(offer.candidate.shown()))
         .max()
         .unwrap_or(0)
         .min(WIDEST_NAME);
-    let top = above.bottom() - u16::try_from(height).unwrap_or(above.height);
-    for (y, offer) in (top..above.bottom()).zip(&offers[first..]) {
+    for (y, offer) in (rows.top()..rows.bottom()).zip(&offers) {
         let row = Rect {
             y,
             height: 1,
-            ..above
+            ..rows
         };
         draw_offer(offer, widest, row, buffer, theme);
     }
-    let (place, count) = input.completion().position();
-    if count > offers.len() {
+    if is_part && popup == rows {
         let count = format!(" {place}/{count}");
         let columns = u16::try_from(count.len()).unwrap_or(u16::MAX);
-        if columns < above.width / 2 {
-            let x = above.right() - columns;
-            buffer.set_stringn(x, above.bottom() - 1, &count, count.len(), theme.dim());
+        if columns < rows.width / 2 {
+            let x = rows.right() - columns;
+            buffer.set_stringn(x, rows.bottom() - 1, &count, count.len(), theme.dim());
         }
     }
 }

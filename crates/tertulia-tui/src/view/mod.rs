@@ -2,6 +2,7 @@
 
 pub mod activity;
 pub mod brush;
+pub mod chooser;
 pub mod dialog;
 pub mod help;
 pub mod input;
@@ -13,8 +14,10 @@ pub mod rewind;
 pub mod screen;
 pub mod search;
 pub mod sheet;
+pub mod start_card;
 pub mod stats;
 pub mod status;
+pub mod title;
 pub mod toast;
 pub mod todos;
 pub mod transcript;

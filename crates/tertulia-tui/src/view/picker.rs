@@ -52,11 +52,16 @@ pub fn draw(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Opt
 
 fn draw_head(picker: &Picker, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let (read, all) = picker.read();
+    let plus = |more: bool| if more { "+" } else { "" };
+    let len = picker.len() as u64;
     let mut count = match (picker.query().is_empty(), all) {
-        (true, true) => counted(picker.len() as u64, "session"),
-        (true, false) => format!("{} or more", counted(picker.len() as u64, "session")),
-        (false, true) => format!("{} of {read}", picker.len()),
-        (false, false) => format!("{} of {read} or more", picker.len()),
+        (true, true) => counted(len, "session"),
+        (true, false) => format!("{}+ sessions", grouped(len)),
+        (false, all) => {
+            let (more_hits, more) = (plus(picker.has_more_hits()), plus(!all));
+            let (len, read) = (grouped(len), grouped(read as u64));
+            format!("{len}{more_hits} of {read}{more}")
+        }
     };
     if picker.is_reading() {
         count.push_str(" …");
@@ -135,7 +140,7 @@ fn draw_rows(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Op
                 };
                 cursor = draw_line(line, &has, theme, left, buffer);
             }
-            _ => draw_facts(shown, look, row(area, 1), buffer),
+            _ => draw_facts(shown, picker.scope(), look, row(area, 1), buffer),
         }
     }
     cursor
@@ -183,12 +188,12 @@ fn draw_title(
     }
 }
 
-fn draw_facts(shown: Chosen<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
+fn draw_facts(shown: Chosen<'_>, scope: Scope, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let left = write(buffer, area, "  ", theme.dim());
     match shown {
         Chosen::SessionItem(item) => {
-            write(buffer, left, &facts(item, look), theme.dim());
+            write(buffer, left, &facts(item, scope, look), theme.dim());
         }
         Chosen::ContentHit(content_hit) => {
             let left = write(buffer, left, &source(content_hit, look), theme.dim());
@@ -197,13 +202,17 @@ fn draw_facts(shown: Chosen<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn facts(item: &SessionItem, look: Look) -> String {
+fn facts(item: &SessionItem, scope: Scope, look: Look) -> String {
     let mut facts = vec![
         ago(item.updated_at, look.now),
         counted(item.messages, "message"),
         item.kind.name().to_owned(),
     ];
-    facts.extend([&item.with, &item.project].map(String::clone));
+    facts.push(item.with.clone());
+    // In the list of one project, every row would repeat it.
+    if scope == Scope::All {
+        facts.push(item.project_name().to_owned());
+    }
     facts.push(item.tags.iter().map(hash).collect::<Vec<_>>().join(" "));
     facts.retain(|fact| !fact.is_empty());
     facts.join(" · ")
@@ -229,7 +238,7 @@ fn draw_foot(picker: &Picker, theme: Theme, areas: ListAreas, buffer: &mut Buffe
     };
     let keys: &[(&str, &str)] = match picker.mode() {
         Mode::Browse => &browsing(picker),
-        Mode::Rename(..) | Mode::Tag(..) => &[("Enter", "keep"), ("Esc", "leave it")],
+        Mode::Rename(..) | Mode::Tag(..) => &[("Enter", "save"), ("Esc", "cancel")],
         Mode::Trash(..) => &[],
     };
     hints(buffer, areas.keys, theme, keys);
@@ -237,19 +246,20 @@ fn draw_foot(picker: &Picker, theme: Theme, areas: ListAreas, buffer: &mut Buffe
 
 fn browsing(picker: &Picker) -> Vec<(&'static str, &'static str)> {
     let mut keys = vec![("Enter", "resume")];
-    if picker.space_previews() {
-        keys.push(("Space", "preview"));
-    }
-    keys.extend([
-        ("^R", "name"),
-        ("^T", "tag"),
-        ("^F", "fork"),
-        ("^X", "trash"),
-    ]);
+    keys.push(match picker.space_previews() {
+        true => ("Space", "preview"),
+        false => ("^V", "preview"),
+    });
     keys.push(match picker.scope() {
         Scope::Here => ("Tab", "all"),
         Scope::All => ("Tab", "project"),
     });
+    keys.extend([
+        ("^R", "name"),
+        ("^F", "fork"),
+        ("^X", "trash"),
+        ("^T", "tag"),
+    ]);
     keys.push(("Esc", "back"));
     keys
 }

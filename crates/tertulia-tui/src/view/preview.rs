@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::Line;
 use tertulia_core::entry::SpeakerKind;
 use tertulia_core::id::Seq;
 use tertulia_engine::text::ago;
@@ -10,13 +11,14 @@ use tertulia_engine::text::ago;
 use super::brush::{Look, write};
 use crate::geometry::row;
 use crate::item::{Item, Said, Tone, What};
+use crate::markdown::{Blocks, Form};
 use crate::text::fold;
 
 /// Maximum number of lines per message.
 const MOST_LINES: usize = 8;
 
-/// One line and its style.
-type Stroke = (String, Style);
+/// Bytes of a message that are rendered, per column of each line that is shown.
+const BYTES: usize = 4;
 
 /// Draws the end of a session, aligned to the bottom of an area.
 pub fn draw_end(items: &[Item], look: Look, area: Rect, buffer: &mut Buffer) {
@@ -32,7 +34,7 @@ pub fn draw_end(items: &[Item], look: Look, area: Rect, buffer: &mut Buffer) {
         blocks.push(block);
     }
     blocks.reverse();
-    let lines = blocks.join(&(String::new(), Style::new()));
+    let lines = blocks.join(&Line::default());
     let from = lines.len().saturating_sub(room);
     draw(&lines[from..], area, buffer);
 }
@@ -49,24 +51,27 @@ pub fn draw_around(items: &[Item], at: Seq, look: Look, area: Rect, buffer: &mut
             break;
         }
         if !lines.is_empty() {
-            lines.push((String::new(), Style::new()));
+            lines.push(Line::default());
         }
         lines.extend(strokes(item, look, usize::from(area.width), number == hit));
     }
     draw(&lines, area, buffer);
 }
 
-fn draw(lines: &[Stroke], area: Rect, buffer: &mut Buffer) {
-    for (number, (text, style)) in lines.iter().enumerate().take(usize::from(area.height)) {
-        write(buffer, row(area, number), text, *style);
+fn draw(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+    for (number, line) in lines.iter().enumerate().take(usize::from(area.height)) {
+        let mut left = row(area, number);
+        for span in &line.spans {
+            left = write(buffer, left, &span.content, line.style.patch(span.style));
+        }
     }
 }
 
-fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Stroke> {
+fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Line<'static>> {
     let theme = look.theme;
     match &item.what {
         What::Said(said) => said_strokes(said, look, columns, is_meant),
-        What::Used(used) => vec![(format!("→ {}", used.call.name), theme.dim())],
+        What::Used(used) => vec![Line::styled(format!("→ {}", used.call.name), theme.dim())],
         What::Thought(_) => Vec::new(),
         What::Notice { tone, text } => {
             let style = match tone {
@@ -77,12 +82,15 @@ fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Strok
             body(text, columns, style)
         }
         What::Restored { messages } => {
-            vec![(format!("({messages} messages restored)"), theme.dim())]
+            vec![Line::styled(
+                format!("({messages} messages restored)"),
+                theme.dim(),
+            )]
         }
     }
 }
 
-fn said_strokes(said: &Said, look: Look, columns: usize, is_meant: bool) -> Vec<Stroke> {
+fn said_strokes(said: &Said, look: Look, columns: usize, is_meant: bool) -> Vec<Line<'static>> {
     let theme = look.theme;
     let mut style = match said.speaker.kind {
         SpeakerKind::Human => theme.human(),
@@ -94,15 +102,37 @@ fn said_strokes(said: &Said, look: Look, columns: usize, is_meant: bool) -> Vec<
     }
     let age = said.at.map(|at| format!(" · {}", ago(at, look.now)));
     let head = format!("{}{}", said.speaker.display_name, age.unwrap_or_default());
-    let mut strokes = vec![(head, style)];
-    strokes.extend(body(&said.text, columns, theme.text()));
+    let mut strokes = vec![Line::styled(head, style)];
+    strokes.extend(match said.speaker.kind {
+        SpeakerKind::Ai => rendered(&said.text, columns, look),
+        _ => body(&said.text, columns, theme.text()),
+    });
     strokes
 }
 
-fn body(text: &str, columns: usize, style: Style) -> Vec<Stroke> {
+/// The first lines of a message in markdown, rendered as in the transcript.
+fn rendered(text: &str, columns: usize, look: Look) -> Vec<Line<'static>> {
+    let text = text.trim_end();
+    // What is not shown need not be rendered with every frame.
+    let most = (MOST_LINES * columns * BYTES).max(BYTES);
+    let shown = &text[..text.floor_char_boundary(most)];
+    let width = u16::try_from(columns).unwrap_or(u16::MAX).max(1);
+    let mut blocks = Blocks::new(Form::Markdown, width, look.theme);
+    blocks.upto(shown);
+    let is_more = blocks.len() > MOST_LINES || shown.len() < text.len();
+    let rows = (0..blocks.len().min(MOST_LINES)).filter_map(|row| blocks.get(row));
+    let mut lines: Vec<Line<'static>> = rows.map(|row| row.line.clone()).collect();
+    if is_more && let Some(last) = lines.last_mut() {
+        *last = Line::from("…");
+    }
+    lines
+}
+
+fn body(text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
     let (mut lines, more) = fold(text.trim_end(), columns, MOST_LINES);
     if more && let Some(last) = lines.last_mut() {
         *last = "…".to_owned();
     }
-    lines.into_iter().map(|line| (line, style)).collect()
+    let lines = lines.into_iter();
+    lines.map(|line| Line::styled(line, style)).collect()
 }

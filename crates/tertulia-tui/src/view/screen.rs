@@ -2,19 +2,20 @@
 
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Position;
 use ratatui::widgets::{Clear, Widget};
 use tertulia_agents::approval::{Approval, PermissionState};
 use tertulia_core::entry::{Kind, Usage};
 use tertulia_core::pair::Budget;
+use tertulia_engine::event::ContextUse;
 
-use super::brush::{Look, hints, keep_in_cells, rule, write};
+use super::brush::{Look, clear, hints, keep_in_cells, rule};
 use crate::activity::Doing;
-use crate::geometry::{question_area, row, screen_areas};
+use crate::geometry::{above_rule, question_area, right_of_gutter, rows, screen_areas, toast_area};
 use crate::links;
 use crate::state::{Layer, Phase, State};
 use crate::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
-use crate::text::{cut, fold, one_line};
+use crate::text::cut;
 use crate::view;
 
 /// Maximum width of an always-allowed tool in the status line.
@@ -23,11 +24,12 @@ const ALWAYS_COLUMNS: usize = 20;
 /// Keys of reading mode.
 const READING: &[(&str, &str)] = &[
     ("Esc", "back"),
-    ("↑↓ PgUp PgDn g G", "move"),
+    ("↑↓ g G", "move"),
     ("/ n N", "find"),
     ("v V", "select"),
     ("y", "copy"),
-    ("o a", "unfold one, all"),
+    ("o", "unfold"),
+    ("a", "all"),
 ];
 
 /// Draws everything and returns the cursor position.
@@ -43,12 +45,13 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     if !covered {
         cursor = draw_talk(state, look, buffer);
         if state.links {
-            let joints = links::joints(state.transcript.rows().map(|(row, _)| row));
-            links = links::find(buffer, screen_areas(state).transcript, &joints);
+            let joints = links::joints(state.transcript.rows().map(|seen| seen.row));
+            let area = right_of_gutter(screen_areas(state).transcript);
+            links = links::find(buffer, area, &joints);
         }
     }
-    // Toasts are drawn over everything but dialogs: an agent can cause toasts, which would
-    // otherwise cover the details of its permission request.
+    // Toasts are drawn below dialogs: an agent can cause toasts, which would otherwise cover the
+    // details of its permission request.
     let (below, questions) = state.overlays.split_at(first_question(state));
     for overlay in below {
         if overlay.is_whole() {
@@ -56,7 +59,11 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
         }
         cursor = overlay.get().view(look, whole, buffer);
     }
-    view::toast::draw(&state.toasts, look, whole, buffer);
+    let (row, rule) = (toast_area(state), screen_areas(state).rule);
+    if (covered || row != rule) && state.toasts.seen(now).next().is_some() {
+        clear(buffer, row);
+    }
+    view::toast::draw(&state.toasts, look, row, buffer);
     for question in questions {
         let is_writing = matches!(question, Layer::Approval(_, asked) if asked.is_writing());
         let (area, written) = match question {
@@ -68,7 +75,7 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
             .view(look, area, buffer)
             .or(written.filter(|_| is_writing));
     }
-    keep_in_cells(buffer);
+    keep_in_cells(buffer, state.has_flags);
     links::lay(&links, buffer);
     cursor
 }
@@ -85,20 +92,21 @@ fn first_question(state: &State) -> usize {
 fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> {
     let areas = screen_areas(state);
     let theme = look.theme;
-    match state.transcript.is_empty() {
-        true => draw_welcome(state, look, areas.transcript, buffer),
-        false => view::transcript::draw(&state.transcript, theme, areas.transcript, buffer),
+    view::transcript::draw(&state.transcript, theme, areas.transcript, buffer);
+    if state.is_blank() {
+        // Notices come first, and the card takes the rows that they leave.
+        let taken = state.transcript.rows().count();
+        let first = if taken == 0 { 0 } else { taken + 1 };
+        let free = rows(
+            areas.transcript,
+            first,
+            usize::from(areas.transcript.height),
+        );
+        view::start_card::draw(state, look, free, buffer);
     }
     view::todos::draw(&state.todos, look, areas.todos, buffer);
     view::queue::draw(&state.queue, look, areas.queue, buffer);
-    if let Some(words) = state.ahead.front() {
-        let more = match state.ahead.len() {
-            1 => String::new(),
-            count => format!(" (and {} more)", count - 1),
-        };
-        let text = format!("then you say: {}{more}", one_line(words));
-        write(buffer, areas.ahead, &text, theme.dim());
-    }
+    view::queue::draw_ahead(&state.ahead, look, areas.ahead, buffer);
     view::activity::draw(&state.activity, look, areas.activity, buffer);
     rule(buffer, areas.rule, theme);
     if state.reading {
@@ -107,58 +115,9 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
         return None;
     }
     let cursor = view::input::draw(&state.input, areas.input, buffer, theme);
-    let above = Rect {
-        height: areas.input.y,
-        ..Rect::new(0, 0, buffer.area.width, 0)
-    };
-    view::input::draw_popup(&state.input, above, buffer, theme);
+    view::input::draw_popup(&state.input, above_rule(&areas), buffer, theme);
     view::status::draw(&status(state, look.now), look, areas.status, buffer);
     cursor
-}
-
-/// Draws the introduction of a session without messages.
-fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
-    let theme = look.theme;
-    let kept = match state.info.ephemeral {
-        true => "Nothing of this session is saved.",
-        false => "Every word is saved before it is answered.",
-    };
-    let mut lines = vec![(state.info.introduction.as_str(), theme.text())];
-    lines.extend(
-        state
-            .info
-            .mention
-            .as_deref()
-            .map(|mention| (mention, theme.text())),
-    );
-    lines.extend([
-        ("", theme.text()),
-        (
-            "Enter sends, Alt+Enter begins a new line, Esc stops an answer, F1 shows all keys.",
-            theme.dim(),
-        ),
-        (
-            match state.info.kind {
-                Kind::Team => {
-                    "/sessions lists earlier sessions, /help the commands; @name first asks that member."
-                }
-                Kind::Chat | Kind::Pair => {
-                    "/sessions lists earlier sessions, /help shows the commands, @ names a file."
-                }
-            },
-            theme.dim(),
-        ),
-        (kept, theme.dim()),
-    ]);
-    let width = usize::from(area.width).max(1);
-    let mut rows = Vec::new();
-    for (text, style) in lines {
-        let (folded, _) = fold(text, width, usize::from(area.height));
-        rows.extend(folded.into_iter().map(|row| (row, style)));
-    }
-    for (number, (text, style)) in rows.iter().enumerate() {
-        write(buffer, row(area, number), text, *style);
-    }
 }
 
 /// Collects the content of the status line.
@@ -177,7 +136,8 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         restored: state.info.restored.as_ref().map(|meta| meta.messages),
         messages: meta.map_or(0, |meta| meta.messages),
         tokens: meta.map_or(Usage::default(), |meta| meta.tokens),
-        cost: None,
+        context: state.context.map(ContextUse::percent),
+        cost: state.bill.dollars(),
         saving: saving(state),
         // Without a speaker, `who` already names the team.
         team: (state.info.kind == Kind::Team && state.is_running()).then(|| TeamStatus {
@@ -195,10 +155,18 @@ pub fn status(state: &State, now: Timestamp) -> Status {
                 None => progress.elapsed,
             },
         }),
+        policy: policy(state),
         permissions: permissions(&state.permissions),
         reading: state.reading,
         unseen: state.transcript.unseen(),
     }
+}
+
+/// Names the tool policy if it asks for every tool. Teams and pairs have no room for it.
+fn policy(state: &State) -> Option<String> {
+    let is_plain = state.permissions.mode == Approval::Ask && state.permissions.always.is_empty();
+    let is_shown = is_plain && state.info.kind == Kind::Chat && state.info.follows.is_none();
+    is_shown.then(|| format!("approve: {}", Approval::Ask.name()))
 }
 
 /// Describes the permissions that differ from asking for every tool, for the status line.
@@ -228,6 +196,7 @@ fn agent_state(state: &State) -> AgentState {
             Doing::Thinking | Doing::SummingUp => AgentState::Thinking,
             Doing::Speaking => AgentState::Speaking,
             Doing::Using { name, .. } => AgentState::UsingTool(name.clone()),
+            Doing::Running(_) => AgentState::UsingTool("a command".to_owned()),
             Doing::Waiting => AgentState::Waiting(running.tool.clone()),
             Doing::Retrying { attempt, of, .. } => AgentState::Retrying {
                 attempt: *attempt,
@@ -241,15 +210,17 @@ fn agent_state(state: &State) -> AgentState {
 
 fn saving(state: &State) -> Saving {
     let running = state.running.as_ref();
-    let is_unheard = running.is_some_and(|running| running.unheard);
+    let is_unheard = running.is_some_and(|running| running.unheard.is_some());
     if state.info.follows.is_some() {
         Saving::ReadOnly
     } else if state.info.ephemeral {
         Saving::Nothing
     } else if state.held > 0 {
         Saving::Unsaved
-    } else if is_unheard || state.is_running() && state.transcript.is_streaming() {
+    } else if is_unheard {
         Saving::Saving
+    } else if state.meta.as_ref().is_none_or(|meta| meta.messages == 0) {
+        Saving::Blank
     } else if state.meta.as_ref().is_some_and(|meta| meta.seal.is_some()) {
         Saving::Sealed
     } else {

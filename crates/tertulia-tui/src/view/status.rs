@@ -60,7 +60,7 @@ fn style(status: &Status, kind: Kind, theme: Theme) -> Style {
     match kind {
         Kind::State => state_style(&status.agent, theme),
         Kind::Saving => match status.saving {
-            Saving::Saved | Saving::Saving | Saving::Sealed => theme.dim(),
+            Saving::Saved | Saving::Saving | Saving::Sealed | Saving::Blank => theme.dim(),
             Saving::Nothing | Saving::ReadOnly => theme.warning(),
             Saving::Unsaved => theme.loud(),
         },

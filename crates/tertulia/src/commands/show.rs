@@ -193,7 +193,7 @@ fn transcript(workspace: &Workspace, row: &Row, log: &Log, ui: &mut Ui) {
                 text.push_str(&ui.styled(DIM, &show::entry_line(entry)));
                 text.push('\n');
             }
-            None => {}
+            None => text.extend(show::command(ui, entry, now)),
         }
     }
     ui.data(&text);

@@ -8,7 +8,7 @@ use tertulia_formats::json;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open;
+use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
 /// Take the last rename, tag, rm, restore or prune back
@@ -21,13 +21,7 @@ pub struct UndoArgs {}
 
 pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
-    let undone = workspace.wait(workspace.sessions.undo())?;
-    if undone.is_empty() {
-        return Err(CommandError::new(
-            ErrorKind::NotFound,
-            "there is nothing to take back",
-        ));
-    }
+    let undone = undo(&workspace)?;
     if ui.json {
         let sessions: Vec<Value> = undone
             .iter()
@@ -45,6 +39,28 @@ pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
         ui.note(&format!("{}: {}", now.id.short(), words(before, now)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the last change back. Returns each session that it changed, before and after.
+pub fn undo(workspace: &Workspace) -> CommandResult<Vec<(SessionMeta, SessionMeta)>> {
+    let undone = workspace.wait(workspace.sessions.undo())?;
+    match undone.is_empty() {
+        true => Err(CommandError::new(
+            ErrorKind::NotFound,
+            "there is nothing to take back",
+        )),
+        false => Ok(undone),
+    }
+}
+
+/// Describes what was taken back, with the title of the session.
+pub fn sentence(before: &SessionMeta, now: &SessionMeta) -> String {
+    match before.changes.last().map(|change| &change.before) {
+        Some(Before::Tags(_)) => {
+            format!("\"{}\": {}", now.title_or_untitled(), words(before, now))
+        }
+        _ => words(before, now),
+    }
 }
 
 fn words(before: &SessionMeta, now: &SessionMeta) -> String {

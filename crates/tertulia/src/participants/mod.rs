@@ -1,7 +1,8 @@
 //! Resolves a [`SessionSpec`] to agents and prepares the session, for the command line, the TUI and
-//! the server alike. `team` and `pair` find the agents of teams and pairs; `environment`
+//! the server alike. `chat`, `team` and `pair` find the agents of each kind; `environment`
 //! and `instructions` are what API agents are told about the folder.
 
+mod chat;
 mod environment;
 mod instructions;
 mod pair;
@@ -25,7 +26,7 @@ use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, T
 use tertulia_engine::team::policy::TeamRoster;
 use tertulia_engine::team::resume::{self, MemberMap, ResumeError, ResumePlan};
 
-use crate::agents::{self, Chosen};
+use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::guard;
 use crate::open::Workspace;
@@ -37,6 +38,7 @@ use crate::teams;
 use crate::ui::Ui;
 use instructions::Instructions;
 
+pub use chat::chat_agent;
 pub use team::check_speaker;
 
 /// Options for opening a session, besides its participants.
@@ -127,36 +129,23 @@ struct Preparing<'a> {
 impl Preparing<'_> {
     fn chat(self, spec: &AgentSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
         self.check_kind(Kind::Chat)?;
-        let asked = agents::Asked {
-            name: spec.agent.as_deref(),
-            model: spec.model.as_deref(),
-        };
         let row = self.existing.row.as_ref();
-        let recorded = row.and_then(|row| row.meta.last_agent().map(str::to_owned));
-        let chosen = agents::choose(&self.workspace.settings, &asked, recorded.as_deref())?;
-        if let (Some(wanted), Some(model)) = (&spec.model, chosen.agent.model())
-            && wanted != model
-        {
-            let name = chosen.agent.name();
-            ui.warn(&format!(
-                "unknown model '{wanted}' for {name}; known: {model}, which answers"
-            ));
-        }
-        let mut introduction = chat_introduction(&chosen);
-        let mut options = RunOptions {
+        let (chosen, unasked) = chat::chosen_agent(spec, self.spec, row, self.workspace, ui)?;
+        let options = RunOptions {
             compact_at: chosen.compact_at,
+            environment: chosen.environment,
             ..self.run_options(self.workspace, ui)
         };
-        if chosen.agent.system_texts().is_some() {
-            let folder = &self.workspace.settings.cwd;
-            let found = self.instructions(folder, chosen.compact_at);
-            self.name_instructions(&found, &mut introduction, ui);
-            options.environment = Some(environment::describe(folder, found, ui));
-        }
-        let unasked = chosen.unasked;
         let sort = Sort::of(Kind::Chat, None);
         let participants = Participants::Chat(chosen.agent);
-        self.finish(sort, participants, options, introduction, unasked, ui)
+        self.finish(
+            sort,
+            participants,
+            options,
+            chosen.introduction,
+            unasked,
+            ui,
+        )
     }
 
     fn team(self, spec: &TeamSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
@@ -224,26 +213,12 @@ impl Preparing<'_> {
         self.finish(sort, participants, options, introduction, unasked, ui)
     }
 
-    /// Reads the project's instructions for work in a folder, unless the user turned them off.
     fn instructions(&self, folder: &Path, compact_at: Option<u64>) -> Instructions {
-        let settings = &self.workspace.settings;
-        if self.spec.no_project_instructions || !settings.project_instructions {
-            return Instructions::default();
-        }
-        let limit = instructions::limit(compact_at);
-        instructions::read(&settings.root_of(folder), folder, limit)
+        read_instructions(self.spec, self.workspace, folder, compact_at)
     }
 
-    /// Tells the user which instructions of the project agents get: in the introduction of a new
-    /// session where output is held back, since a TUI would show a note in place of it.
     fn name_instructions(&self, found: &Instructions, introduction: &mut String, ui: &mut Ui) {
-        match &found.note {
-            Some(note) if ui.is_holding() && self.existing.row.is_none() => {
-                introduction.push_str(&format!(" {note}"));
-            }
-            Some(note) => ui.note(note),
-            None => {}
-        }
+        name_instructions(found, self.existing.row.is_none(), introduction, ui);
     }
 
     fn check_kind(&self, wanted: Kind) -> CommandResult<()> {
@@ -283,16 +258,29 @@ impl Preparing<'_> {
     }
 }
 
-/// Names the agent, why it was chosen, and how to choose another.
-fn chat_introduction(chosen: &Chosen) -> String {
-    let agent = &chosen.agent;
-    let model = agent.model().map(|model| format!(" ({model})"));
-    format!(
-        "Using {}{}: {}. Choose another with --agent; `tertulia agents` lists those that are ready.",
-        agent.name(),
-        model.unwrap_or_default(),
-        chosen.reason
-    )
+/// Reads the project's instructions for work in a folder, unless the user turned them off.
+fn read_instructions(
+    spec: &SessionSpec,
+    workspace: &Workspace,
+    folder: &Path,
+    compact_at: Option<u64>,
+) -> Instructions {
+    let settings = &workspace.settings;
+    if spec.no_project_instructions || !settings.project_instructions {
+        return Instructions::default();
+    }
+    let limit = instructions::limit(compact_at);
+    instructions::read(&settings.root_of(folder), folder, limit)
+}
+
+/// Tells the user which instructions of the project agents get: in the introduction of a new session
+/// where output is held back, since a TUI would show a note in place of it.
+fn name_instructions(found: &Instructions, is_new: bool, introduction: &mut String, ui: &mut Ui) {
+    match &found.note {
+        Some(note) if ui.is_holding() && is_new => introduction.push_str(&format!(" {note}")),
+        Some(note) => ui.note(note),
+        None => {}
+    }
 }
 
 /// Names the team and its members.
@@ -428,7 +416,6 @@ fn run_options(
         tools,
         ephemeral: options.ephemeral || workspace.settings.store == StoreUrl::Memory,
         compact_at: None,
-        model_switched: false,
         replay: None,
         environment: None,
         guard: Some(Arc::new(guard::guard())),

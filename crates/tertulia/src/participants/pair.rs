@@ -12,7 +12,7 @@ use tertulia_engine::setup::{RunOptions, ToolAccess};
 
 use tertulia_engine::spec::PairSpec;
 
-use crate::agents::{self, Asked};
+use crate::agents::{self, Asked, Recorded};
 use crate::error::CommandResult;
 use crate::settings::Settings;
 
@@ -97,6 +97,7 @@ impl Wanted<'_> {
             name: self.name,
             model: self.model,
         };
+        let recorded = recorded.map(|name| Recorded { name, model: None });
         let chosen = agents::choose(settings, &asked, recorded)?;
         let name = chosen.agent.name().to_owned();
         // An agent that answered before keeps its model.

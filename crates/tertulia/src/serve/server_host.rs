@@ -12,7 +12,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Page, Row, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::setup::{Setup, Target};
+use tertulia_engine::setup::{ChatAgent, Setup, Target};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 use tertulia_engine::text::hint::Invocation;
 use tertulia_formats::json;
@@ -194,6 +194,16 @@ impl Host for ServerHost {
         let spec = spec.clone();
         self.aside(move |server_host| server_host.setup(which, &spec))
             .await
+    }
+
+    async fn chat_agent(&self, which: Which, spec: &SessionSpec) -> HostResult<ChatAgent> {
+        let spec = spec.clone();
+        self.aside(move |server_host| {
+            let row = server_host.row(Which::New(which.id()))?;
+            let workspace = &server_host.workspace;
+            participants::chat_agent(&spec, row.as_ref(), workspace, &mut Ui::holding())
+        })
+        .await
     }
 
     async fn check(&self, which: Which, spec: &SessionSpec) -> HostResult<()> {

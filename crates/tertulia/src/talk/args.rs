@@ -7,6 +7,7 @@ use tertulia_agents::approval::Approval;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 
 use super::target;
@@ -192,10 +193,13 @@ pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRe
 }
 
 /// Returns the first message: the prompt from a flag's value, with `words` below it.
-pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<String> {
+pub fn first_words(prompt: Option<String>, words: Option<Prompt>) -> Option<Prompt> {
     match (prompt, words) {
-        (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
-        (prompt, words) => prompt.or(words),
+        (Some(prompt), Some(words)) => Some(Prompt {
+            typed: prompt.len() + 2 + words.typed,
+            ..Prompt::from(format!("{prompt}\n\n{}", words.text))
+        }),
+        (prompt, words) => prompt.map(Prompt::typed).or(words),
     }
 }
 

@@ -106,15 +106,16 @@ fn tell(entry: &Entry, kind: Kind, format: OutputFormat, workspace: &Workspace, 
     if format == OutputFormat::StreamJson {
         return ui.line(&json::entry(entry).to_string());
     }
+    let now = workspace.sessions.clock().now();
     let text = match entry.message() {
-        Some(message) => {
-            let now = workspace.sessions.clock().now();
-            show::message(ui, entry, message, kind, now)
-        }
+        Some(message) => show::message(ui, entry, message, kind, now),
         None if entry.body.kind() == "failed" => {
             format!("{}\n", ui.styled(DIM, &show::entry_line(entry)))
         }
-        None => return,
+        None => match show::command(ui, entry, now) {
+            Some(text) => return ui.data(&text),
+            None => return,
+        },
     };
     ui.data(&format!("{text}\n"));
 }

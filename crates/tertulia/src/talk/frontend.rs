@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
 use tertulia_agents::{AgentError, AgentEvent};
-use tertulia_core::entry::{Entry, Kind, Message, Speaker, Usage};
+use tertulia_core::entry::{Body, Entry, Kind, Message, ShellOutput, Speaker, ToolOutcome, Usage};
 use tertulia_core::id::SessionId;
 use tertulia_core::team::markers::Unmarked;
 use tertulia_engine::error::ErrorBody;
@@ -361,11 +361,15 @@ impl<'a> Output<'a> {
     }
 
     fn durable(&mut self, entry: &Entry) {
+        if let Body::ShellOutput(shell) = &entry.body {
+            self.ran(shell);
+        }
         let Some(message) = entry.message() else {
             return;
         };
         self.count += 1;
         if self.unsaved == 0 {
+            self.attached(message);
             self.usage = self.usage.plus(message.usage.unwrap_or_default());
         } else {
             // The message was counted when it was held.
@@ -379,7 +383,25 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Says how a shell command of the user ended, unless it succeeded.
+    fn ran(&mut self, shell: &ShellOutput) {
+        self.break_line();
+        match (shell.exit, shell.outcome) {
+            (Some(0), _) | (None, ToolOutcome::Interrupted) => {}
+            (Some(code), _) => self.ui.note(&format!("exit status {code}")),
+            (None, outcome) => self.ui.note(outcome.name()),
+        }
+    }
+
+    /// Names the files that the user attached.
+    fn attached(&mut self, message: &Message) {
+        for file in &message.attachments {
+            self.ui.note(&show::attached_line(file));
+        }
+    }
+
     fn held(&mut self, message: &Message) {
+        self.attached(message);
         self.usage = self.usage.plus(message.usage.unwrap_or_default());
         self.unsaved += 1;
         if self.format == OutputFormat::Json {
@@ -436,6 +458,7 @@ impl Frontend for Output<'_> {
             SessionEvent::Moved { to } => self.moved(to),
             SessionEvent::Text { text } => self.heard(&AgentEvent::Text(text)),
             SessionEvent::Thought { text } => self.heard(&AgentEvent::Reasoning(text)),
+            SessionEvent::Printed { text } => self.write(&text),
             SessionEvent::Heard { event } => self.heard(&event),
             SessionEvent::Durable { .. } => {
                 if let Some(entry) = event.entry() {
@@ -471,50 +494,4 @@ impl Frontend for Output<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use tertulia_core::entry::{Body, Head, NewEntry, Role, human, plain};
-    use tertulia_core::id::EntryId;
-
-    use super::*;
-    use crate::args::GlobalArgs;
-
-    /// Returns how many messages are kept after several were shown.
-    fn kept(format: OutputFormat) -> (usize, usize) {
-        let message = plain(&human(), Role::User, "hello".into());
-        let entry = Entry::chain(
-            &Head::START,
-            vec![NewEntry {
-                id: EntryId::new(uuid::Uuid::from_u128(1)),
-                at: jiff::Timestamp::UNIX_EPOCH,
-                body: Body::Message(message.clone()),
-                redacted: BTreeMap::new(),
-                author: None,
-            }],
-        );
-        let entry = entry.unwrap().remove(0);
-        let mut ui = Ui::new(&GlobalArgs::default());
-        let mut output = Output::new(format, &mut ui, None);
-        for _ in 0..5 {
-            output.show(SessionEvent::durable(&entry));
-        }
-        for _ in 0..3 {
-            output.show(SessionEvent::Held {
-                message: Box::new(message.clone()),
-            });
-        }
-        // The oldest held message is saved now.
-        output.show(SessionEvent::durable(&entry));
-        assert_eq!(output.unsaved, 2);
-        (output.messages.len(), output.held.len())
-    }
-
-    /// Agents may run for very long before a person is next, so only the document keeps messages.
-    #[test]
-    fn only_a_document_needs_what_was_said() {
-        assert_eq!(kept(OutputFormat::Json), (6, 2));
-        assert_eq!(kept(OutputFormat::Text), (0, 0));
-        assert_eq!(kept(OutputFormat::StreamJson), (0, 0));
-    }
-}
+mod tests;

@@ -50,6 +50,14 @@ impl Keyboard {
         self.ahead.append(&mut lines.whole);
     }
 
+    /// Returns true if more was typed or pasted than the lines that were taken.
+    pub fn has_more(&mut self) -> bool {
+        let typed = self.typed().clone();
+        let mut lines = typed.locked();
+        lines.read_what_is_there();
+        !lines.whole.is_empty() || !lines.begun.is_empty()
+    }
+
     /// Keeps a line that answered no question as a later message. Returns whether it is kept.
     pub fn keep_for_later(&mut self, line: Vec<u8>) -> bool {
         let keeps = self.goes_on && !line.trim_ascii().is_empty();

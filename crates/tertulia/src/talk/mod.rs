@@ -29,6 +29,7 @@ use crate::runtime;
 #[cfg(feature = "tui")]
 use crate::tui_host;
 use crate::ui::Ui;
+use keyboard::Keyboard;
 use opening::Prepared;
 
 pub use args::{Sort, TalkArgs, workspace};
@@ -40,13 +41,6 @@ pub use leaving::{messages, tell_end};
 pub fn run(
     args: &TalkArgs,
     prepared: CommandResult<Option<Prepared>>,
-    #[cfg_attr(
-        not(feature = "tui"),
-        expect(
-            unused_variables,
-            reason = "only the full-screen frontend prepares more sessions"
-        )
-    )]
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
@@ -64,26 +58,34 @@ pub fn run(
         return Ok(ExitCode::SUCCESS);
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
-    if on_screen && let Some(row) = following::ask(&mut opening, ui)? {
-        return following::follow(row, &opening.workspace, format, ui);
-    }
     let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
-    if on_screen {
-        plain::greet(&opening, ui);
+    if !on_screen {
+        let words = words.unwrap_or_default();
+        let turn = async move |ui: &mut Ui| once::turn(opening, words, format, ui).await;
+        return run_to_end(turn, keeper, ui);
     }
-    let talk = async move |ui: &mut Ui| match on_screen {
-        true => plain::talk(opening, words, ui).await,
-        false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
-    };
-    run_to_end(talk, keeper, ui)
+    let (mut words, mut keyboard) = (words, Keyboard::of_a_session());
+    loop {
+        if let Some(row) = following::ask(&mut opening, ui)? {
+            return following::follow(row, &opening.workspace, format, ui);
+        }
+        plain::greet(&opening, ui);
+        let (keeper, first) = (keeper.clone(), words.take());
+        let typed = &mut keyboard;
+        let talk = async move |ui: &mut Ui| plain::talk(opening, first, typed, global, ui).await;
+        match run_to_end(talk, keeper, ui)? {
+            (code, None) => return Ok(code),
+            (_, Some(next)) => opening = *next,
+        }
+    }
 }
 
 /// Runs a session to its end, then applies the retention rules.
-fn run_to_end(
-    talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
+fn run_to_end<T>(
+    talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<T>,
     keeper: Option<Workspace>,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<T> {
     let result = runtime()?.block_on(talk(ui));
     if let Some(keeper) = keeper {
         retention::keep_workspace(&keeper, ui);

@@ -12,6 +12,7 @@ use tertulia_engine::answer::TurnEnd;
 use tertulia_engine::conversation::TurnResult;
 use tertulia_engine::live::{CommandOutcome, LiveSession, SessionCommand};
 use tertulia_engine::pair::Pause;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
 
 use crate::args::OutputFormat;
@@ -22,7 +23,7 @@ use crate::ui::{Ui, harmless};
 /// Sends `words` and runs until a person is next.
 pub async fn turn(
     opening: Opening,
-    words: String,
+    words: Prompt,
     format: OutputFormat,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {

@@ -1,6 +1,7 @@
 //! A prepared session: the engine's `Setup`, and what only this program's frontends need.
 
 use tertulia_core::query::Row;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::{Setup, Target};
 use tertulia_engine::spec::ParticipantSpec;
 
@@ -56,5 +57,5 @@ impl Opening {
 /// A prepared session and its first message.
 pub struct Prepared {
     pub opening: Opening,
-    pub words: Option<String>,
+    pub words: Option<Prompt>,
 }

@@ -1,6 +1,7 @@
 //! Asks the user line by line for tool permissions.
 
 use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_engine::text::permissions::covers;
 pub use tertulia_engine::text::permissions::{line, lines, mode, revocation, revoked};
 
 use super::keyboard::Keyboard;
@@ -12,42 +13,73 @@ use crate::ui::{Ui, harmless};
 pub async fn ask(request: &ToolRequest, ui: &mut Ui, keyboard: &mut Keyboard) -> Verdict {
     ui.ask(&show::request(ui, request));
     keyboard.put_aside();
-    let for_good = format!(
-        "Allow every {} until you leave? [y] yes, [n] no: ",
-        harmless(&request.key)
+    let allow = covers(request);
+    let allow = format!(
+        "{}? [y] yes, [n] no: ",
+        harmless(&allow.replacen("allow", "Allow", 1))
     );
-    let mut asks_for_good = false;
+    let mut asked = Asked::Whether;
     loop {
-        ui.prompt(match asks_for_good {
-            true => &for_good,
-            false => "Allow it? [y] once, [a] this session, [n] no: ",
+        ui.prompt(match asked {
+            Asked::Whether => QUESTION,
+            Asked::ForGood => &allow,
+            Asked::WhatInstead => "What to do instead (empty: back): ",
         });
         let Some(line) = keyboard.fresh_line().await else {
             return Verdict::No;
         };
-        match (typed_answer(&line), asks_for_good) {
-            (Some(Verdict::Always), false) => asks_for_good = true,
-            (Some(verdict), false) => return verdict,
-            (Some(Verdict::Yes), true) => return Verdict::Always,
-            (Some(_), true) => asks_for_good = false,
+        if asked == Asked::WhatInstead {
+            match Verdict::denied(&String::from_utf8_lossy(&line)) {
+                Verdict::No => asked = Asked::Whether,
+                instead => return instead,
+            }
+            continue;
+        }
+        asked = match (typed_answer(&line), asked) {
+            (Some(Typed::Yes), Asked::ForGood) => return Verdict::Always,
+            (Some(_), Asked::ForGood) => Asked::Whether,
+            (Some(Typed::Yes), _) => return Verdict::Yes,
+            (Some(Typed::No), _) => return Verdict::No,
+            (Some(Typed::Always), _) => Asked::ForGood,
+            (Some(Typed::Instead), _) => Asked::WhatInstead,
             // A sentence is a message for the agent, not an answer to the question.
             (None, _) => {
                 if keyboard.keep_for_later(line) {
                     ui.note("not an answer: sent when the current answer ends");
                 }
-                asks_for_good = false;
+                Asked::Whether
             }
-        }
+        };
     }
 }
 
+const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no, [i] say what to do instead: ";
+
+/// The question that the next line answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Whether,
+    ForGood,
+    WhatInstead,
+}
+
+/// An answer as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Typed {
+    Yes,
+    Always,
+    No,
+    Instead,
+}
+
 /// Parses a line as an answer.
-fn typed_answer(line: &[u8]) -> Option<Verdict> {
+fn typed_answer(line: &[u8]) -> Option<Typed> {
     let line = String::from_utf8_lossy(line);
     match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Verdict::Yes),
-        "a" | "always" => Some(Verdict::Always),
-        "n" | "no" => Some(Verdict::No),
+        "y" | "yes" => Some(Typed::Yes),
+        "a" | "always" => Some(Typed::Always),
+        "n" | "no" => Some(Typed::No),
+        "i" | "instead" => Some(Typed::Instead),
         _ => None,
     }
 }

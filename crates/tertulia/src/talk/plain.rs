@@ -1,7 +1,8 @@
 //! The line mode: a session on a terminal, line by line. `typed` reads prompts, `commands` parses
-//! slash commands.
+//! slash commands, `sessions` executes those that concern sessions as a whole.
 
 mod commands;
+mod sessions;
 mod typed;
 
 use std::ops::ControlFlow;
@@ -11,9 +12,10 @@ use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
 use tertulia_engine::conversation::{Conversation, UnfinishedWork};
 use tertulia_engine::live::{LiveSession, SessionCommand};
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
 
-use super::args::Sort;
+use super::args::{Sort, TalkArgs};
 use super::describe::{self, resumed};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
@@ -21,36 +23,50 @@ use super::once::end_of;
 use super::opening::Opening;
 use super::target::mention_newest;
 use super::{exit_code, permissions, tell_end};
-use crate::args::OutputFormat;
+use crate::args::{GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult};
+use crate::open::Workspace;
 use crate::signals::Signals;
 use crate::ui::{AGENT, HUMAN, Ui, harmless};
 use commands::Read;
 use typed::{Typed, next_words};
 
-/// Runs a session line by line until the user exits.
-pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
+/// Runs a session line by line until the user exits. Returns the session to open next, if the user
+/// wants another one.
+pub async fn talk(
+    opening: Opening,
+    first: Option<Prompt>,
+    keyboard: &mut Keyboard,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<(ExitCode, Option<Box<Opening>>)> {
+    let (workspace, args) = (opening.workspace.clone(), opening.args.clone());
     let rings = opening.setup.participants.rings();
     let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let session = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
         let opened = LiveSession::open(opening.setup, &mut output);
         match (signals.during(opened).await?, signals.caught()) {
-            (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
+            (Err(_), Some(signal)) => return Ok((exit_code(Some(signal), None), None)),
             (opened, _) => opened?,
         }
     };
     let mut lines = Lines {
         session,
+        workspace,
+        args,
+        global,
+        next: None,
         rings,
-        keyboard: Keyboard::of_a_session(),
+        keyboard,
         signals,
         ui,
     };
     let left = lines.lead(first).await;
     let end = lines.session.close(true).await;
     let left_unsaved = tell_end(end, lines.ui);
-    left.map(|()| exit_code(lines.signals.caught(), left_unsaved))
+    let code = exit_code(lines.signals.caught(), left_unsaved);
+    left.map(|()| (code, lines.next))
 }
 
 /// Prints the introduction, and which session is resumed or could be.
@@ -76,17 +92,23 @@ pub fn greet(opening: &Opening, ui: &mut Ui) {
 /// A session in line mode.
 struct Lines<'a> {
     session: LiveSession,
+    workspace: Workspace,
+    args: TalkArgs,
+    global: &'a GlobalArgs,
+    /// The session to open after this one.
+    next: Option<Box<Opening>>,
     /// Whether to ring the bell when it is the user's turn.
     rings: bool,
-    keyboard: Keyboard,
+    /// Shared by all sessions of a run: what reads it cannot be stopped.
+    keyboard: &'a mut Keyboard,
     signals: Signals,
     ui: &'a mut Ui,
 }
 
 impl Lines<'_> {
     /// Handles one line after the other until the user exits or a signal ends the session.
-    async fn lead(&mut self, first: Option<String>) -> CommandResult<()> {
-        let mut pending = first;
+    async fn lead(&mut self, first: Option<Prompt>) -> CommandResult<()> {
+        let mut pending = first.map(|first| first.text);
         if pending.is_none()
             && let Some(left) = self.session.conversation().unfinished()
         {
@@ -115,7 +137,7 @@ impl Lines<'_> {
     async fn next_words(&mut self) -> Typed {
         let name = harmless(&self.session.state().writer);
         let prompt = self.ui.styled(HUMAN, &format!("{name}> "));
-        next_words(&prompt, &mut self.keyboard, &mut self.signals, self.ui).await
+        next_words(&prompt, self.keyboard, &mut self.signals, self.ui).await
     }
 
     /// Executes a command or sends a message.
@@ -124,6 +146,7 @@ impl Lines<'_> {
         match commands::read(&words, kind) {
             Read::Wrong(why) => self.ui.warn(&why),
             Read::Words if words.trim().is_empty() => {}
+            Read::Words if words.starts_with('!') => self.run(&words[1..]).await?,
             Read::Words => self.turn(words).await?,
             Read::Command("/help", _) => self.ui.note(&commands::help(kind)),
             Read::Command("/info", _) => self.describe(describe::info),
@@ -142,9 +165,32 @@ impl Lines<'_> {
                     .note("nothing is left undone: say what is to be done");
             }
             Read::Command("/go", _) => self.turn(String::new()).await?,
-            Read::Command(..) => return Ok(ControlFlow::Break(())),
+            Read::Command(command @ ("/model" | "/agents"), name) if !name.is_empty() => {
+                self.switch(command, name).await;
+            }
+            Read::Command("/retry", _) => self.turn(String::new()).await?,
+            Read::Command("/exit" | "/quit" | "/end", _) => return Ok(ControlFlow::Break(())),
+            Read::Command(name, argument) => return Ok(self.with_sessions(name, argument)),
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Runs a shell command of the user. One that other lines follow at once may have been pasted.
+    async fn run(&mut self, command: &str) -> CommandResult<()> {
+        if command.trim().is_empty() {
+            self.ui
+                .warn("type a command after the !, such as !git status");
+            return Ok(());
+        }
+        if self.keyboard.has_more() {
+            self.keyboard.put_aside();
+            let question = format!("Run {}?", harmless(command.trim()));
+            if !self.confirm(&question).await {
+                self.ui.note("not run");
+                return Ok(());
+            }
+        }
+        self.execute(SessionCommand::Run(command.to_owned())).await
     }
 
     fn approve(&mut self, mode: &str) {
@@ -192,19 +238,30 @@ impl Lines<'_> {
             return ControlFlow::Continue(false);
         }
         self.keyboard.put_aside();
+        match self.asked("Go on with it? [y]es, [n]o: ").await {
+            Some(yes) => ControlFlow::Continue(yes),
+            None => ControlFlow::Break(()),
+        }
+    }
+
+    /// Asks a question; only `y` is a yes.
+    async fn confirm(&mut self, question: &str) -> bool {
+        let prompt = format!("{question} [y]es, [n]o: ");
+        self.asked(&prompt).await == Some(true)
+    }
+
+    /// Asks until the answer is yes or no. Returns `None` at the end of input or after a signal.
+    async fn asked(&mut self, prompt: &str) -> Option<bool> {
         loop {
-            self.ui.prompt("Go on with it? [y]es, [n]o: ");
+            self.ui.prompt(prompt);
             let line = tokio::select! {
                 line = self.keyboard.fresh_line() => line,
                 () = self.signals.next() => None,
             };
-            let Some(line) = line else {
-                return ControlFlow::Break(());
-            };
-            let answer = String::from_utf8_lossy(&line).trim().to_lowercase();
+            let answer = String::from_utf8_lossy(&line?).trim().to_lowercase();
             match answer.as_str() {
-                "y" | "yes" => return ControlFlow::Continue(true),
-                "n" | "no" => return ControlFlow::Continue(false),
+                "y" | "yes" => return Some(true),
+                "n" | "no" => return Some(false),
                 _ => {}
             }
         }
@@ -215,7 +272,8 @@ impl Lines<'_> {
             let name = self.ui.styled(AGENT, &format!("{name}> "));
             self.ui.data(&name);
         }
-        self.execute(SessionCommand::Say(words)).await?;
+        self.execute(SessionCommand::Say(Prompt::typed(words)))
+            .await?;
         if self.rings {
             self.ui.bell();
         }
@@ -226,8 +284,7 @@ impl Lines<'_> {
     async fn execute(&mut self, command: SessionCommand) -> CommandResult<()> {
         let cancel = self.signals.cancel.clone();
         let kind = self.session.kind();
-        let mut output =
-            Output::new(OutputFormat::Text, self.ui, Some(&mut self.keyboard)).of(kind);
+        let mut output = Output::new(OutputFormat::Text, self.ui, Some(self.keyboard)).of(kind);
         let executed = self.session.execute(command, &mut output, &cancel);
         let outcome = match self.signals.during(executed).await {
             Ok(outcome) => outcome,

@@ -3,10 +3,11 @@
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 
-use tertulia_tui::host::Forked;
+use tertulia_tui::host::{Forked, Undone};
 
 use crate::commands::rename::title;
 use crate::commands::tag::tag_name;
+use crate::commands::undo;
 use crate::error::CommandResult;
 use crate::open::Workspace;
 use crate::talk::target;
@@ -50,6 +51,20 @@ pub fn trash(workspace: &Workspace, id: SessionId) -> CommandResult<Row> {
     let operation = sessions.clock().entry_id();
     row.meta = workspace.wait(sessions.trash(id, operation))?;
     Ok(row)
+}
+
+/// Takes the last change back, on all sessions that it changed.
+pub fn undo(workspace: &Workspace) -> CommandResult<Vec<Undone>> {
+    let undone = undo::undo(workspace)?.into_iter();
+    let undone = undone.map(|(before, now)| {
+        let words = undo::sentence(&before, &now);
+        let row = Row {
+            meta: now,
+            open: false,
+        };
+        Undone { row, words }
+    });
+    Ok(undone.collect())
 }
 
 /// Forks a session at an entry, or at its end.

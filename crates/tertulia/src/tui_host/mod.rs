@@ -14,14 +14,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::price::PriceTable;
 use tertulia_core::query::Row;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::Tone;
-use tertulia_engine::setup::{Participants, Target};
+use tertulia_engine::setup::{ChatAgent, Target};
+use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
 use tertulia_tui::attach::{Attachment, Server};
 use tertulia_tui::effect::{IfOpen, Next};
 use tertulia_tui::error::{TuiError, TuiResult};
-use tertulia_tui::host::{self, ExportFormat, Exported, Forked, Host, Models, Options};
+use tertulia_tui::host::{
+    self, AgentRow, ExportFormat, Exported, Forked, Host, Models, Options, Undone,
+};
 use tertulia_tui::source::Source;
 use tertulia_tui::{Finished, links, theme};
 use tokio::runtime::Handle;
@@ -30,18 +35,17 @@ use crate::args::{ApproveMode, GlobalArgs};
 use crate::commands::team;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::moment::ago;
 use crate::open::Workspace;
-use crate::participants::Existing;
+use crate::participants::{self, Existing};
 use crate::retention;
 use crate::seal;
 use crate::serve::trouble::trouble;
-use crate::settings::StoreUrl;
+use crate::settings::{ScreenSettings, StoreUrl};
 use crate::signals::Signals;
 use crate::talk::opening::{Opening, Prepared};
 use crate::talk::{self, Sort, TalkArgs, target};
 use crate::teams;
-use crate::ui::{Told, Ui, fit};
+use crate::ui::{Told, Ui};
 use prompt_history::PromptHistory;
 
 /// Editor of users who name none.
@@ -52,9 +56,10 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     let args = &prepared.opening.args;
     let keeper = (!args.ephemeral).then(|| prepared.opening.workspace.clone());
     seal::forbid_prompts();
+    let screen = prepared.opening.workspace.settings.screen.clone();
     let shared = Shared::new(args, global, ui);
     let first = shared.first(prepared, ui.take_held())?;
-    let result = show(first, &talk::runtime()?, ui);
+    let result = show(first, screen, &talk::runtime()?, ui);
     for told in shared.ui().take_held() {
         ui.tell(told);
     }
@@ -73,8 +78,10 @@ pub fn read_along(
 ) -> CommandResult<ExitCode> {
     seal::forbid_prompts();
     let shared = Shared::new(&TalkArgs::default(), global, ui);
+    let screen = workspace.settings.screen.clone();
     let followed = shared.followed(row, workspace, false, ui.take_held())?;
-    show(Source::Followed(Box::new(followed)), &talk::runtime()?, ui)
+    let source = Source::Followed(Box::new(followed));
+    show(source, screen, &talk::runtime()?, ui)
 }
 
 /// Attaches to sessions on a server until the user leaves. `choose` finds or starts the first one.
@@ -90,20 +97,31 @@ pub fn follow(
     let shared = Shared::new(&TalkArgs::default(), global, ui);
     // Which sessions of the server are sealed is not known here.
     let is_private = workspace.settings.seal.default;
+    let screen = workspace.settings.screen.clone();
     let host = Arc::new(TuiHost::new(workspace, shared, is_private));
     let attachment = runtime.block_on(choose(&Server { path, host }))?;
     ui.hold();
-    let result = show(Source::Remote(Box::new(attachment)), &runtime, ui);
+    let result = show(Source::Remote(Box::new(attachment)), screen, &runtime, ui);
     ui.release();
     result
 }
 
 /// Runs the frontend, and prints what the last session leaves to say.
-fn show(first: Source, runtime: &Handle, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn show(
+    first: Source,
+    screen: ScreenSettings,
+    runtime: &Handle,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
     let editor = env::text("VISUAL").or_else(|| env::text("EDITOR"));
     let options = Options {
-        theme: theme::chosen(ui.has_colours(), env::text),
+        theme: theme::chosen(ui.has_colours(), &screen.theme, env::text),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         links: links::can(&env::text),
+        has_flags: theme::has_flags(env::text),
+        notify: screen.notify,
+        keys: screen.keys,
+        vim: screen.vim,
         editor: editor.unwrap_or_else(|| EDITOR.to_owned()),
         invocation: ui.invocation.clone(),
     };
@@ -160,8 +178,8 @@ impl Shared {
         host::Prepared {
             ephemeral: opening.args.ephemeral,
             picks: opening.args.opens_picker(),
-            prompt: words,
-            mention: mention(&opening),
+            prompt: words.map(|words| words.text),
+            last: last_session(&opening),
             notices: told.into_iter().map(notice).collect(),
             setup: opening.setup,
             earlier: opening.earlier,
@@ -178,7 +196,7 @@ impl Shared {
                 let row = row.as_ref().clone();
                 let followed = self.followed(row, opening.workspace, true, told)?;
                 Ok(Source::Followed(Box::new(host::Followed {
-                    prompt: words,
+                    prompt: words.map(|words| words.text),
                     ..followed
                 })))
             }
@@ -213,6 +231,16 @@ impl Shared {
             notices,
             host: Arc::new(TuiHost::new(workspace, self.clone(), is_private)),
         })
+    }
+
+    /// Prepares an agent for a chat that is open.
+    fn chat_agent(&self, spec: AgentSpec, workspace: &Workspace) -> CommandResult<ChatAgent> {
+        let spec = SessionSpec {
+            participants: ParticipantSpec::Chat(spec),
+            no_project_instructions: self.no_project_instructions,
+            ..SessionSpec::default()
+        };
+        participants::chat_agent(&spec, None, workspace, &mut self.ui())
     }
 
     /// Prepares a session in the same way as the command line does.
@@ -251,7 +279,6 @@ impl Shared {
         };
         let existing = Existing { row, mirror: None };
         let mut opening = Opening::prepare(next.participants(), existing, args, workspace, ui)?;
-        opening.setup.options.model_switched = matches!(next, Next::Resume { model: Some(_), .. });
         opening.earlier = earlier;
         let prepared = Prepared {
             opening,
@@ -262,28 +289,19 @@ impl Shared {
     }
 }
 
-/// Returns the hint at an earlier session, for a new one.
-fn mention(opening: &Opening) -> Option<String> {
+/// Returns the last session of the project, for a new one.
+fn last_session(opening: &Opening) -> Option<Box<SessionMeta>> {
     let (Target::New(_), false) = (&opening.setup.target, opening.args.ephemeral) else {
         return None;
     };
-    let (goes_on, sort) = match &opening.setup.participants {
-        Participants::Chat(_) => ("tertulia -c", Kind::Chat),
-        Participants::Pair { .. } => ("tertulia pair -c", Kind::Pair),
+    let sort = match opening.setup.participants.kind() {
         // The team command asks about an earlier session itself.
-        Participants::Team { .. } => return None,
+        Kind::Team => return None,
+        kind => Sort::of(kind, None),
     };
-    let sort = Sort::of(sort, None);
     // A list that cannot be read must not keep a new session from starting.
     let row = target::newest(sort, &opening.workspace).ok()??;
-    let when = ago(
-        row.meta.updated_at,
-        opening.workspace.sessions.clock().now(),
-    );
-    let title = fit(row.meta.title_or_untitled(), 50);
-    Some(format!(
-        "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` or /sessions resumes it."
-    ))
+    Some(Box::new(row.meta))
 }
 
 /// Converts a message of the command line for the transcript.
@@ -321,6 +339,7 @@ impl TuiHost {
                 cwd: settings.cwd.clone(),
                 home: env::path("HOME"),
                 zone: jiff::tz::TimeZone::system(),
+                prices: PriceTable::with(settings.prices.clone()),
             },
             history: PromptHistory::new(settings, keeps),
             workspace,
@@ -376,6 +395,10 @@ impl Host for TuiHost {
             .await
     }
 
+    async fn undo(&self) -> TuiResult<Vec<Undone>> {
+        self.run(changes::undo).await
+    }
+
     async fn fork(&self, id: SessionId, at: Option<Seq>) -> TuiResult<Forked> {
         self.run(move |workspace| changes::fork(workspace, id, at))
             .await
@@ -392,8 +415,20 @@ impl Host for TuiHost {
             .await
     }
 
-    async fn agents(&self) -> TuiResult<Vec<String>> {
-        self.run(|workspace| overview::agents(&workspace.settings))
+    async fn chat_agent(&self, spec: &AgentSpec) -> TuiResult<ChatAgent> {
+        let (shared, spec) = (self.shared.clone(), spec.clone());
+        self.run(move |workspace| shared.chat_agent(spec, workspace))
+            .await
+    }
+
+    async fn agents(&self, only: Option<&str>) -> TuiResult<Vec<AgentRow>> {
+        let only = only.map(str::to_owned);
+        self.run(move |workspace| overview::agents(&workspace.settings, only.as_deref()))
+            .await
+    }
+
+    async fn agent_names(&self) -> TuiResult<Vec<String>> {
+        self.run(|workspace| overview::agent_names(&workspace.settings))
             .await
     }
 

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tertulia_tui::host::Models;
+use tertulia_tui::host::{AgentRow, Models};
 
 use crate::commands::agents as who;
 use crate::commands::team::files;
@@ -17,10 +17,16 @@ use crate::{agents, runtime, teams};
 const LOOK_WITHIN: Duration = Duration::from_secs(15);
 /// Time limit for an agent to list its models.
 const NAME_WITHIN: Duration = Duration::from_secs(5);
-/// Lists the agents as lines.
-pub fn agents(settings: &Settings) -> CommandResult<Vec<String>> {
-    let rows = asked(LOOK_WITHIN, who::rows(settings))??;
-    Ok(table_lines(who::HEADINGS, &rows))
+
+/// Lists the agents, or only the one of this name.
+pub fn agents(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<AgentRow>> {
+    asked(LOOK_WITHIN, who::rows(settings, only))?
+}
+
+/// Lists the names of the agents.
+pub fn agent_names(settings: &Settings) -> CommandResult<Vec<String>> {
+    let registry = settings.registry.read()?;
+    Ok(agents::names(&agents::with_registered(settings, &registry)))
 }
 
 /// Lists the teams as lines.

@@ -75,7 +75,7 @@ impl World {
     }
 
     fn store_service(&self) -> Service {
-        service(&self.workspace, Some("demo"), false)
+        service(&self.workspace, false)
     }
 
     fn clock(&self) -> &Clock {
@@ -116,11 +116,11 @@ impl World {
 /// A store service, and a runtime that waits for it.
 struct Service(StoreService);
 
-fn service(workspace: &Workspace, agent: Option<&str>, ephemeral: bool) -> Service {
+fn service(workspace: &Workspace, ephemeral: bool) -> Service {
     let global = GlobalArgs::default();
     let shared = Shared::new(&TalkArgs::default(), &global, &Ui::new(&global));
     let host = TuiHost::new(workspace.clone(), shared, ephemeral);
-    Service(StoreService::new(Arc::new(host), agent.map(str::to_owned)))
+    Service(StoreService::new(Arc::new(host)))
 }
 
 impl Service {

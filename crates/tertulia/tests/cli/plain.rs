@@ -120,3 +120,57 @@ fn it_changes_nothing_off_a_terminal() {
     let output = home.run(&["chat", "--plain", "-p", "echo hello"]).ok();
     assert_eq!(output.stdout, "hello\n");
 }
+
+/// The commands about sessions, in one run.
+#[test]
+fn sessions_are_managed_in_line_mode() {
+    let home = Home::new();
+    let other = home.say("echo the walrus");
+    let mut lines = Terminal::open(&home, &["--plain"], &[]);
+    lines.sees("you> ", 1);
+    lines.types("/rename x\n");
+    lines.sees("no messages yet", 1);
+    lines.types("echo one\n");
+    lines.sees("you> ", 3);
+    lines.types("/rename Ibex talk\n");
+    lines.sees("is now \"Ibex talk\"", 1);
+    lines.types("/tag +horn\n");
+    lines.sees("you> ", 5);
+    lines.types("/sessions\n");
+    lines.sees("#horn", 1);
+    lines.types("/search walrus\n");
+    lines.sees("hit", 1);
+    lines.types("/stats\n");
+    lines.sees("you> ", 8);
+    lines.types("/agents\n");
+    lines.sees("ready", 1);
+    lines.types("/export md out.md\n");
+    lines.sees("out.md", 2);
+    lines.types("/serach walrus\n");
+    lines.sees("did you mean /search?", 1);
+    lines.types("/fork\n");
+    lines.sees("Resumed \"Ibex talk", 1);
+    lines.types("/tree\n");
+    lines.sees("fork at", 1);
+    lines.types("/rewind 99\n");
+    lines.sees("is not one to go back to", 1);
+    lines.types("/rewind 2\n");
+    lines.sees("Went back to before: echo one", 1);
+    lines.types("/resume nowhere\n");
+    lines.sees("nowhere", 2);
+    lines.types(format!("/resume {other}\n"));
+    lines.sees("Resumed \"echo the walrus\"", 1);
+    lines.types("/compare @~1\n");
+    lines.types("/model\n");
+    lines.sees("demo-1", 1);
+    lines.types("/agents nobody-here\n");
+    lines.sees("nobody-here", 2);
+    lines.types("/new\n");
+    lines.types("echo fresh\n");
+    lines.sees("fresh", 2);
+    lines.types(CTRL_D);
+    let (code, shown) = lines.ends();
+    assert_eq!(code, 0, "{shown}");
+    assert!(home.project().join("out.md").exists(), "{shown}");
+    assert_eq!(home.said("@")[0], "echo fresh");
+}

@@ -153,6 +153,10 @@ pub fn assert_told(ran: &Ran, answer: &str) {
         err.contains("space") || err.contains("full"),
         "nor why: {ran:?}"
     );
+    let told = err
+        .matches("saving is tried again with the next message")
+        .count();
+    assert!(told <= 1, "said more than once: {ran:?}");
 }
 
 /// Counts the messages with this text in all sessions.

@@ -224,6 +224,7 @@ fn message(content: String) -> Body {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     })
 }
 

@@ -121,6 +121,7 @@ fn said(content: String) -> Body {
         asked: None,
         interrupted: false,
         outcome: None,
+        attachments: Vec::new(),
     })
 }
 

@@ -13,8 +13,8 @@ use crate::home::{Home, messages, until};
 fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
     let mut terminal = talk(home, &[]);
     terminal.type_text(&format!("{}\n", wanted(tool, arguments)));
-    terminal.sees(&format!("{tool} ("));
-    status_says(&mut terminal, "asks you about");
+    terminal.sees("demo wants to");
+    status_says(&mut terminal, "needs you");
     answers_are_taken(&mut terminal);
     terminal
 }
@@ -30,7 +30,9 @@ fn answers_are_taken(terminal: &mut Terminal) {
 fn a_command_runs_after_a_yes() {
     let home = Home::new();
     let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
-    terminal.sees("shell (high risk)");
+    terminal.sees("demo wants to run a command");
+    terminal.sees("high risk");
+    terminal.sees("a: allow exactly this command until you leave");
     terminal.sees("echo a > made");
     assert!(!home.project().join("made").exists());
     terminal.keys("y Enter");
@@ -48,6 +50,30 @@ fn after_a_no_the_agent_is_told() {
     terminal.sees("not run: the user does not want");
     ready(&mut terminal);
     assert!(!home.project().join("made").exists());
+    leave(&mut terminal);
+}
+
+/// The agent gets the words of the user with the denial, and the log has both.
+#[test]
+fn no_and_what_to_do_instead_is_told_and_kept() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
+    terminal.keys("i Enter");
+    terminal.sees("what should demo do instead?");
+    terminal.type_text("write it to notes.txt");
+    terminal.sees("instead> write it to notes.txt");
+    terminal.keys("Enter");
+    terminal.sees("⊘ denied: write it to notes.txt");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert!(!home.project().join("made").exists());
+    let reason = "[not run: the user does not want this, and says what to do instead: write it to notes.txt]";
+    let said = home.said("@");
+    assert!(said.iter().any(|words| words == reason), "{said:?}");
+    // The demo agent repeats what its tool said.
+    assert!(said.last().unwrap().contains(reason), "{said:?}");
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.sees("⊘ denied: write it to notes.txt");
     leave(&mut terminal);
 }
 
@@ -102,19 +128,26 @@ fn a_change_is_shown_as_a_coloured_diff() {
     fs::write(&path, "one\ntwo\nthree\n").unwrap();
     let edit = json!({ "path": "kept", "old_text": "two", "new_text": "2 漢字" });
     let mut terminal = asked(&home, "file_edit", &edit);
-    terminal.sees("file_edit (medium risk)");
+    terminal.sees("demo wants to edit kept (+1 −1)");
+    terminal.sees("medium risk");
     let colours = terminal.look(|screen| {
-        ["-two", "+2 漢字"].map(|words| {
+        ["2 - two", "2 + 2 漢字"].map(|words| {
             let (row, column) = screen.place_of(words).unwrap();
-            let edge = screen.inner().cell(row, 79).unwrap().contents().to_owned();
-            assert_eq!(edge, "│", "the frame is straight beside wide characters");
-            screen.inner().cell(row, column).unwrap().fgcolor()
+            screen.inner().cell(row, column + 2).unwrap().fgcolor()
         })
     });
     assert_ne!(colours[0], colours[1]);
     terminal.keys("y Enter");
     ready(&mut terminal);
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2 漢字\nthree\n");
+    leave(&mut terminal);
+    // The change is on the card, with its place, also after a resume.
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.sees("▸ Edit kept +1 −1 ✓");
+    terminal.keys("^o a");
+    terminal.sees("2 - two");
+    terminal.sees("2 + 2 漢字");
+    terminal.keys("Esc");
     leave(&mut terminal);
 }
 
@@ -136,7 +169,7 @@ fn always_is_for_the_same_and_no_other() {
         "{}\n",
         wanted("shell", &json!({ "command": "echo b >> made" }))
     ));
-    status_says(&mut terminal, "asks you about");
+    status_says(&mut terminal, "needs you");
     answers_are_taken(&mut terminal);
     terminal.keys("Esc");
     terminal.sees("not run");
@@ -146,7 +179,7 @@ fn always_is_for_the_same_and_no_other() {
     terminal.type_text("/approve ask\n");
     terminal.wait_for("it is revoked", |screen| !screen.has("always:"));
     terminal.type_text(&format!("{}\n", wanted("shell", &command)));
-    status_says(&mut terminal, "asks you about");
+    status_says(&mut terminal, "needs you");
     answers_are_taken(&mut terminal);
     terminal.keys("Esc");
     ready(&mut terminal);
@@ -185,7 +218,7 @@ fn what_is_typed_before_the_question_is_no_answer() {
     let mut terminal = talk(&home, &[]);
     let words = wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\nyay, yes"));
-    status_says(&mut terminal, "asks you about");
+    status_says(&mut terminal, "needs you");
     assert!(!home.project().join("made").exists());
     // While the input has text, letters go there, and Tab returns to the dialog.
     terminal.sees("you are writing below");
@@ -217,7 +250,23 @@ fn an_answered_call_is_folded_and_can_be_unfolded() {
         "{}\n",
         wanted("file_read", &json!({ "path": "seen.txt" }))
     ));
-    terminal.sees("▸ file_read seen.txt ✓");
+    terminal.sees("▸ Read seen.txt ✓");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
+fn output_is_seen_while_the_command_runs() {
+    let home = Home::new();
+    let command =
+        "for i in 1 2 3; do echo line $i; done; while [ ! -e stop ]; do sleep 0.05; done; echo end";
+    let mut terminal = asked(&home, "shell", &json!({ "command": command }));
+    terminal.keys("y Enter");
+    terminal.sees("│ line 1");
+    terminal.sees("│ line 3");
+    fs::write(home.project().join("stop"), "").unwrap();
+    terminal.sees("✓ 4 lines");
+    terminal.wait_for("it is folded", |screen| !screen.has("│ line 1"));
     ready(&mut terminal);
     leave(&mut terminal);
 }

@@ -145,6 +145,25 @@ fn two_screens_show_one_talk() {
 }
 
 #[test]
+fn a_new_session_says_who_answers_and_the_agent_is_switched() {
+    let home = Home::new();
+    home.script_agent("upper", "cat > /dev/null; echo I AM UPPER");
+    let _server = Server::start(&home);
+    let mut terminal = talk(&home, &["attach"]);
+    terminal.sees("demo answers (demo-1, from the settings)");
+    terminal.sees("A server runs this session");
+    status_says(&mut terminal, "demo-1");
+    terminal.type_text("/agents upper\n");
+    terminal.sees("upper answers from here on");
+    say(&mut terminal, "who are you?", "I AM UPPER");
+    terminal.type_text("/agents nobody\n");
+    terminal.sees("there is no agent 'nobody'");
+    say(&mut terminal, "and now?", "I AM UPPER");
+    terminal.keys("^d");
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
 fn it_is_stopped_and_ended_from_the_screen() {
     let home = Home::new();
     patient(&home);

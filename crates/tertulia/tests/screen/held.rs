@@ -127,6 +127,52 @@ fn a_prompt_on_the_command_line_waits_for_the_answer() {
 }
 
 #[test]
+fn a_fork_is_made_with_its_first_message() {
+    let home = Home::new();
+    let id = home.say("echo shared");
+    let mut first = talk(&home, &["-c"]);
+    // Every way to look at a session leaves it alone.
+    let elsewhere = home.folder("elsewhere");
+    let mut other = Terminal::open(
+        &mut home.prepare::<&str>(&[]).folder(elsewhere).command(),
+        super::stage::SIZE,
+    )
+    .with_clear_keys();
+    super::stage::ready(&mut other);
+    for way in [
+        format!("/resume {id}\n"),
+        "/search shared\n".to_owned(),
+        "/sessions\n".to_owned(),
+    ] {
+        other.type_text(&way);
+        // The session is in another project.
+        if !way.starts_with("/resume") {
+            other.sees("his project");
+            other.keys("Tab");
+            other.sees("echo shared");
+            other.keys("Enter");
+        }
+        other.sees("←→ choose");
+        other.keys("f");
+        other.sees("your next message goes to a fork");
+        other.type_text("/new\n");
+        other.sees("say something, or / for commands");
+    }
+    leave(&mut other);
+    let mut other = second(&home, &["--resume", &id]);
+    other.keys("f");
+    other.sees("your next message goes to a fork");
+    assert_eq!(home.all().len(), 1, "nothing was said");
+    // It is sent with one Enter.
+    other.type_text("echo here\n");
+    other.wait_for("the answer", |screen| screen.rows_with("here") >= 2);
+    leave(&mut other);
+    leave(&mut first);
+    assert_eq!(home.said(&id), ["echo shared", "shared"]);
+    assert_eq!(home.all().len(), 2);
+}
+
+#[test]
 fn a_session_is_followed_line_by_line() {
     both(|home| {
         let id = home.say("echo shared");

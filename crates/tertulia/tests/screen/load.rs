@@ -18,7 +18,7 @@ fn one_line_of_200_kilobytes() {
     ready(&mut terminal);
     terminal.keys("PgUp");
     terminal.wait_for("a page of it", |screen| {
-        screen.row(0).starts_with("xxxxxxxx")
+        screen.row(0).starts_with("  xxxxxxxx")
     });
     terminal.type_text("still here");
     wrote(&mut terminal, &["still here"]);
@@ -101,6 +101,18 @@ fn a_talk_of_twenty_thousand_messages() {
     terminal.keys("Ctrl+Home");
     terminal.sees("answer 0 答え");
     terminal.keys("Ctrl+End");
+    terminal.sees("answer 9999 答え");
+    // All of it is searched, whatever is loaded.
+    terminal.keys("^o");
+    terminal.type_text("/question 17\n");
+    terminal.sees("111 of 111");
+    terminal.sees("question 1799");
+    terminal.keys("N");
+    terminal.sees("1 of 111");
+    terminal.sees("question 17");
+    terminal.type_text("/question 0x\n");
+    terminal.sees("no 'question 0x' in this session");
+    terminal.keys("Esc Esc");
     terminal.sees("answer 9999 答え");
     terminal.keys("PgUp PgUp PgUp");
     terminal.sees_no_more("answer 9999 答え");

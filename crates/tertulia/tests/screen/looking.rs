@@ -126,7 +126,7 @@ fn what_is_dragged_over_is_copied() {
     ready(&mut terminal);
     let (row, _) = terminal.look(|screen| {
         let rows = screen.rows();
-        let row = rows.iter().rposition(|row| row == "copy me 漢").unwrap();
+        let row = rows.iter().rposition(|row| row == "  copy me 漢").unwrap();
         (u16::try_from(row).unwrap(), 0)
     });
     terminal.drag((row, 0), (row + 1, 6));
@@ -153,4 +153,36 @@ fn the_search_leads_to_the_place() {
     terminal.sees("a needle in it");
     ready(&mut terminal);
     leave(&mut terminal);
+}
+
+#[test]
+fn the_settings_choose_keys_modes_and_notifications() {
+    let home = Home::new();
+    home.settings(
+        "vim = true\ntheme = \"contrast\"\n[notify]\nafter = \"0s\"\n\
+         [keys.session]\ntranscript = \"alt+t\"\nedit = \"ctrl+a\"\n",
+    );
+    let mut terminal = talk(&home, &[]);
+    terminal.sees("Ctrl+A is both keys.session.edit and keys.input.line_start");
+    terminal.send("\u{1b}t");
+    status_says(&mut terminal, "full transcript");
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    say(&mut terminal, "echo one", "one");
+    until("the bell", || (terminal.bells() > 0).then_some(()));
+    until("the notification", || {
+        let raw = terminal.raw_text();
+        raw.contains("\u{1b}]9;demo is done\u{7}").then_some(())
+    });
+    assert!(terminal.raw_text().contains("\u{1b}]2;working · "));
+    terminal.type_text("one two");
+    terminal.keys("Esc");
+    terminal.sees("[N] you> one two");
+    terminal.type_text("0dw");
+    terminal.sees("[N] you> two");
+    terminal.type_text("dd");
+    terminal.sees_no_more("[N] you> two");
+    leave(&mut terminal);
+    let raw = terminal.raw_text();
+    assert!(raw.contains("\u{1b}[22;2t") && raw.contains("\u{1b}[23;2t"));
 }

@@ -14,7 +14,7 @@ mod rough;
 mod sealed;
 mod shape;
 mod slash;
-mod stage;
+pub mod stage;
 mod talking;
 mod together;
 mod writing;

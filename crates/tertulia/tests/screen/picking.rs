@@ -141,7 +141,46 @@ fn a_talk_goes_into_the_trash_after_a_y() {
     until("it is in the trash", || {
         (home.all().len() == 3).then_some(())
     });
-    terminal.sees("1 in the trash");
+    terminal.sees("\"echo about plums\" is in the trash");
+    terminal.keys("Alt+u");
+    terminal.sees("\"echo about plums\" is out of the trash again");
+    chosen(&mut terminal, "about plums");
+    assert_eq!(home.all().len(), 4);
+    // The same from inside a session.
+    terminal.keys("Enter");
+    ready(&mut terminal);
+    terminal.type_text("/rename Plums\n");
+    terminal.sees("renamed to \"Plums\"");
+    terminal.type_text("/undo\n");
+    terminal.sees("the title is \"echo about plums\" again");
+    leave(&mut terminal);
+}
+
+#[test]
+fn a_wide_screen_shows_what_was_said() {
+    let (home, _) = home();
+    let size = tertulia_testkit::terminal::Size::new(100, 24);
+    let mut terminal = super::stage::open_at(&home, &["--resume"], size).with_clear_keys();
+    terminal.wait_for("the preview", |screen| {
+        screen
+            .rows()
+            .iter()
+            .any(|row| row.ends_with(" about plums"))
+    });
+    terminal.keys("Down");
+    terminal.wait_for("the next one", |screen| {
+        screen
+            .rows()
+            .iter()
+            .any(|row| row.ends_with(" about pears 梨"))
+    });
+    terminal.keys("^v");
+    terminal.wait_for("the list alone", |screen| {
+        !screen
+            .rows()
+            .iter()
+            .any(|row| row.ends_with(" about pears 梨"))
+    });
 }
 
 #[test]
@@ -159,12 +198,13 @@ fn tab_shows_those_of_all_projects() {
 #[test]
 fn esc_leaves_the_list() {
     let (home, _) = home();
-    let mut terminal = list(&home);
-    terminal.keys("Esc");
-    // Behind it is a new session without messages.
-    ready(&mut terminal);
-    leave(&mut terminal);
-    assert_eq!(home.all().len(), 4);
+    // Who came to choose a session leaves without one.
+    for way_out in ["Esc", "^c"] {
+        let mut terminal = list(&home);
+        terminal.keys(way_out);
+        assert_eq!(terminal.exit_code(), 0, "{way_out}");
+        assert_eq!(home.all().len(), 4);
+    }
     let mut terminal = talk(&home, &[]);
     terminal.type_text("/sessions\n");
     terminal.sees("Sessions of this project");

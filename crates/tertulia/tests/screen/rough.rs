@@ -193,7 +193,7 @@ fn ctrl_c_leaves_the_list_and_the_question_too() {
     let mut terminal = talk(&home, &[]);
     let words = agents::wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\n"));
-    status_says(&mut terminal, "asks you about");
+    status_says(&mut terminal, "needs you");
     terminal.keys("^c");
     ready(&mut terminal);
     terminal.keys("^c ^c");
@@ -207,7 +207,7 @@ fn a_window_that_goes_away_while_something_is_asked() {
     let mut terminal = talk(&home, &[]);
     let words = agents::wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\n"));
-    status_says(&mut terminal, "asks you about");
+    status_says(&mut terminal, "needs you");
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     assert!(!home.project().join("made").exists());
@@ -273,7 +273,7 @@ fn the_list_and_the_question_are_resized() {
     ready(&mut terminal);
     let words = agents::wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\n"));
-    terminal.sees("(high risk)");
+    terminal.sees("high risk");
     for size in [Size::new(24, 6), Size::new(120, 40), SIZE] {
         terminal.resize(size);
         terminal.wait_for("the answers", |screen| {

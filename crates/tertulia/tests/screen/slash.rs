@@ -47,7 +47,11 @@ fn help_info_members_queue_task_agents_and_stats_tell() {
     shows(&mut terminal, "/members", &["Members", "demo"]);
     shows(&mut terminal, "/queue", &["the queue is empty"]);
     shows(&mut terminal, "/task", &["the team has no task"]);
-    shows(&mut terminal, "/agents", &["Agents", "demo", "ready"]);
+    shows(
+        &mut terminal,
+        "/agents",
+        &["Agents", "demo", "in use", "not ready"],
+    );
     shows(
         &mut terminal,
         "/stats",
@@ -97,7 +101,7 @@ fn new_and_resume_change_the_talk() {
     let mut terminal = talked(&home);
     let first = home.all()[0]["id"].as_str().unwrap().to_owned();
     terminal.type_text("/new\n");
-    terminal.sees("There is an earlier session here, \"echo the first words\"");
+    terminal.sees("Last session: \"echo the first words\"");
     ready(&mut terminal);
     say(&mut terminal, "echo other words", "other words");
     assert_eq!(home.all().len(), 2);
@@ -178,21 +182,68 @@ fn compare_shows_two_talks() {
 }
 
 #[test]
-fn model_says_which_and_changes_it() {
+fn a_model_is_chosen_and_the_session_goes_on() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/model\n");
-    terminal.sees("demo-1  (in use)");
+    terminal.sees("● demo-1");
     terminal.keys("Esc");
-    // Text typed next does not select a model, and an unknown model is rejected.
+    // Text typed next does not select a model, and one that is not listed is asked about.
     terminal.type_text("/model oops\n");
-    terminal.sees("unknown model 'oops' for demo; known: demo-1");
+    terminal.sees("'oops' is not listed by demo; use it anyway?");
+    terminal.keys("Esc");
     ready(&mut terminal);
+    // What is in the input stays there.
     terminal.type_text("/model demo-1\n");
-    terminal.sees("demo answers with demo-1 from now on");
+    terminal.sees("demo answers from here on (demo-1)");
     ready(&mut terminal);
     terminal.look(|screen| assert!(!screen.has("restored")));
     leave(&mut terminal);
+}
+
+#[test]
+fn another_agent_answers_in_the_same_session() {
+    let home = Home::new();
+    home.script_agent("upper", "cat > /dev/null; echo I AM UPPER");
+    let mut terminal = talked(&home);
+    terminal.type_text("/agents uper\n");
+    terminal.sees("there is no agent 'uper'; did you mean upper?");
+    wrote(&mut terminal, &["/agents uper"]);
+    terminal.keys("^u");
+    terminal.type_text("/agents\n");
+    terminal.sees("in use");
+    terminal.type_text("upp");
+    terminal.sees_no_more("in use");
+    terminal.keys("Enter");
+    terminal.sees("upper answers from here on");
+    ready(&mut terminal);
+    say(&mut terminal, "who are you?", "I AM UPPER");
+    terminal.look(|screen| assert!(!screen.has("restored")));
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 1);
+    let shown = home.run(&["show", "@", "--entries"]).ok();
+    shown.says("upper answers from here on");
+    let shown = home.run(&["export", "@", "--format", "md"]).ok();
+    shown.says("> upper answers from here on");
+    // A copy by its own format has it, and the session is resumed with that agent.
+    let mut terminal = talk(&home, &["-c"]);
+    status_says(&mut terminal, "upper");
+    leave(&mut terminal);
+}
+
+#[test]
+fn an_agent_chosen_first_begins_the_session() {
+    let home = Home::new();
+    home.script_agent("upper", "cat > /dev/null; echo I AM UPPER");
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("/agent upper\n");
+    terminal.sees("upper answers (");
+    status_says(&mut terminal, "upper");
+    assert!(home.all().is_empty(), "nothing was said");
+    say(&mut terminal, "who are you?", "I AM UPPER");
+    leave(&mut terminal);
+    let shown = home.run(&["show", "@", "--entries"]).ok();
+    shown.says("upper answers from here on");
 }
 
 #[test]

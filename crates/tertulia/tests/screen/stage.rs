@@ -68,8 +68,11 @@ pub fn leave(terminal: &mut Terminal) {
     assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
 }
 
-/// Placeholder of an empty input.
-const PLACEHOLDER: &str = "say something, or / for commands";
+/// Placeholders of an empty input.
+const PLACEHOLDERS: [&str; 2] = [
+    "say something, or / for commands",
+    "say something, / for commands, or Enter to resume the last session",
+];
 
 /// Returns the content of a chat's input, row by row.
 pub fn written(screen: Screen<'_>) -> Vec<String> {
@@ -77,7 +80,9 @@ pub fn written(screen: Screen<'_>) -> Vec<String> {
     for row in (0..screen.size().rows - 1).rev() {
         let text = screen.row(row);
         if let Some(words) = text.strip_prefix("you>") {
-            rows.push(words.trim_start().replace(PLACEHOLDER, ""));
+            let words = words.trim_start();
+            let is_empty = PLACEHOLDERS.contains(&words.trim_end());
+            rows.push(if is_empty { "" } else { words }.to_owned());
             break;
         }
         rows.push(text.trim_start().to_owned());

@@ -28,7 +28,7 @@ fn the_first_screen_says_who_is_there_and_what_to_do() {
     assert_eq!((row, column), (22, 5), "{shown}");
     terminal.look(|screen| {
         assert!(screen.marks_pastes() && screen.hears_the_mouse());
-        assert!(status(screen).ends_with("saved"), "{}", status(screen));
+        assert!(!status(screen).contains("saved"), "{}", status(screen));
     });
     leave(&mut terminal);
     assert!(
@@ -49,7 +49,7 @@ fn what_is_said_is_answered_and_kept() {
     terminal.look(|screen| {
         let status = status(screen);
         assert!(
-            status.contains(&id) && status.contains("4 messages"),
+            status.contains(&id) && status.ends_with(" · saved"),
             "{status}"
         );
     });
@@ -107,12 +107,21 @@ fn what_was_only_just_said_can_be_stopped() {
 }
 
 #[test]
-fn an_earlier_talk_is_mentioned() {
+fn an_earlier_talk_is_offered_and_enter_resumes_it() {
     let home = Home::new();
     home.say("the milk");
     let mut terminal = talk(&home, &[]);
-    terminal.sees("There is an earlier session here, \"the milk\"");
-    terminal.sees("tertulia -c");
+    terminal.sees(concat!("tertulia ", env!("CARGO_PKG_VERSION")));
+    terminal.sees("Last session: \"the milk\" (just now, 2 messages): Enter resumes it.");
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 1);
+    let mut terminal = talk(&home, &[]);
+    terminal.keys("Enter");
+    terminal.sees("── restored: 2 messages");
+    ready(&mut terminal);
+    say(&mut terminal, "what did I say?", "1. the milk");
+    // From the first turn on it is a session like any other.
+    terminal.look(|screen| assert!(!status(screen).contains("restored")));
     leave(&mut terminal);
     assert_eq!(home.all().len(), 1);
 }
@@ -183,7 +192,7 @@ fn what_is_written_meanwhile_is_said_afterwards() {
     terminal.type_text("first\n");
     terminal.sees("begun");
     terminal.type_text("second\n");
-    terminal.sees("then you say: second");
+    terminal.sees("queued: second");
     terminal.type_text("half");
     wrote(&mut terminal, &["half"]);
     agents::go(&home);
@@ -205,13 +214,105 @@ fn what_was_to_be_said_comes_back_when_the_answer_is_stopped() {
     terminal.type_text("first\n");
     terminal.sees("begun");
     terminal.type_text("second\n");
-    terminal.sees("then you say: second");
+    terminal.sees("queued: second");
     terminal.keys("Esc");
     terminal.sees("⏹ interrupted");
     wrote(&mut terminal, &["second"]);
     ready(&mut terminal);
     assert_eq!(home.said("@")[0], "first");
     assert!(!home.said("@").contains(&"second".to_owned()));
+}
+
+#[test]
+fn a_queued_message_is_edited_and_removed() {
+    let home = Home::new();
+    home.script_agent("slow", crate::running::WAITING);
+    let mut terminal = talk(&home, &["--agent", "slow"]);
+    terminal.type_text("first\n");
+    terminal.sees("begun");
+    terminal.type_text("second\nthird\n");
+    terminal.sees("queued: second (+1) · ↑ edit");
+    terminal.keys("Up");
+    wrote(&mut terminal, &["third"]);
+    terminal.keys("^x");
+    terminal.sees("queued: second · ↑ edit");
+    terminal.keys("Up");
+    terminal.type_text(" thought\n");
+    terminal.sees("queued: second thought");
+    // A command that has to wait is not lost.
+    terminal.type_text("/new\n");
+    terminal.sees("slow is answering; Esc first, then /new");
+    wrote(&mut terminal, &["/new"]);
+    terminal.keys("^u");
+    agents::go(&home);
+    terminal.wait_for("two answers", |screen| screen.rows_with("done") == 2);
+    ready(&mut terminal);
+    leave(&mut terminal);
+    let said = home.said("@");
+    assert_eq!((said[2].as_str(), said.len()), ("second thought", 4));
+}
+
+/// The prompt is in the log once, however often it is asked for.
+#[test]
+fn a_failed_answer_is_asked_for_again() {
+    let home = Home::new();
+    home.script_agent(
+        "shaky",
+        "if [ -e ok ]; then echo there it is; else touch ok; exit 3; fi",
+    );
+    let mut terminal = talk(&home, &["--agent", "shaky"]);
+    terminal.type_text("hello\n");
+    status_says(&mut terminal, "FAILED");
+    terminal.sees("/retry asks again");
+    terminal.type_text("/retry\n");
+    terminal.sees("there it is");
+    ready(&mut terminal);
+    terminal.type_text("/retry\n");
+    terminal.sees("nothing to retry");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert_eq!(home.said("@"), ["hello", "there it is\n"]);
+    home.run(&["doctor"]).ok();
+}
+
+/// The program is killed in the middle of an answer: the prompt is asked again, and is not doubled.
+#[test]
+fn an_answer_that_was_cut_off_is_asked_for_again() {
+    let home = Home::new();
+    home.script_agent("slow", crate::running::WAITING);
+    let mut terminal = talk(&home, &["--agent", "slow"]);
+    terminal.type_text("first\n");
+    terminal.sees("begun");
+    rustix::process::kill_process(terminal.pid(), rustix::process::Signal::KILL).unwrap();
+    drop(terminal);
+    agents::go(&home);
+    let mut terminal = talk(&home, &["-c", "--agent", "slow"]);
+    terminal.type_text("/retry\n");
+    terminal.sees("done");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    let said = home.said("@");
+    assert_eq!(said.iter().filter(|words| *words == "first").count(), 1);
+    assert_eq!(said.last().unwrap(), "begun\ndone\n");
+    home.run(&["doctor"]).ok();
+}
+
+#[test]
+fn a_long_paste_is_folded_everywhere() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    let lines: Vec<String> = (1..=300).map(|line| format!("line {line}")).collect();
+    terminal.paste(&lines.join("\n"));
+    wrote(&mut terminal, &["[pasted 300 lines]"]);
+    terminal.keys("Enter");
+    terminal.sees("… 290 more lines, o unfolds");
+    ready(&mut terminal);
+    terminal.keys("Up");
+    wrote(&mut terminal, &["[300 lines]"]);
+    terminal.keys("Tab");
+    terminal.wait_for("how many lines are above", |screen| {
+        screen.rows().iter().any(|row| row.starts_with("↑29"))
+    });
 }
 
 #[test]
@@ -241,10 +342,10 @@ fn thoughts_are_shown_apart_from_the_answer() {
         screen
             .rows()
             .iter()
-            .any(|row| row.starts_with('┊') && row.contains("They want a word."))
+            .any(|row| row.starts_with("  ┊") && row.contains("They want a word."))
     });
     terminal.wait_for("the answer", |screen| {
-        screen.rows().contains(&"Here it is.".to_owned())
+        screen.rows().contains(&"  Here it is.".to_owned())
     });
     ready(&mut terminal);
     leave(&mut terminal);
@@ -262,7 +363,7 @@ fn loaded_instructions_are_named_in_every_session_of_the_run() {
     let answered = |terminal: &mut Terminal, words: &str| {
         terminal.type_text(&format!("[[say:{words}]]\n"));
         terminal.wait_for("the answer", |screen| {
-            screen.rows().contains(&words.to_owned())
+            screen.rows().contains(&format!("  {words}"))
         });
         ready(terminal);
     };
@@ -277,7 +378,7 @@ fn loaded_instructions_are_named_in_every_session_of_the_run() {
         answered(&mut terminal, "Here it is.");
         // The flag holds for the next session as well.
         terminal.type_text("/new\n");
-        terminal.sees("There is an earlier session here");
+        terminal.sees("Last session:");
         ready(&mut terminal);
         answered(&mut terminal, "And again.");
         leave(&mut terminal);

@@ -62,10 +62,11 @@ fn members_are_completed_and_have_their_colours() {
     let colours = terminal.look(|screen| {
         ["Ada", "Ben"].map(|name| {
             let rows = screen.rows();
-            let row = rows.iter().position(|row| row.starts_with(name)).unwrap();
+            let heading = format!("  {name}");
+            let row = rows.iter().position(|row| row.starts_with(&heading));
             screen
                 .inner()
-                .cell(u16::try_from(row).unwrap(), 0)
+                .cell(u16::try_from(row.unwrap()).unwrap(), 2)
                 .unwrap()
                 .fgcolor()
         })

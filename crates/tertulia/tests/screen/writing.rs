@@ -124,7 +124,7 @@ fn what_was_said_before_is_brought_back() {
     terminal.keys("Enter");
     ready(&mut terminal);
     terminal.wait_for("said again", |screen| {
-        screen.rows().contains(&"alpha".to_owned())
+        screen.rows().contains(&"  alpha".to_owned())
     });
     ready(&mut terminal);
     assert_eq!(home.said("@"), ["echo alpha", "alpha"]);

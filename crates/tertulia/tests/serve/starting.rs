@@ -95,7 +95,7 @@ fn the_agent_of_a_running_chat_is_changed() {
     assert!(string(&wrong, "message").contains("three"), "{wrong}");
     assert_eq!(text(&ask(&mut client, "still?")).trim(), "I am two");
     let opened = loop {
-        let happening = follower.until_happening("opened");
+        let happening = follower.until_happening("over");
         if happening["happening"]["floor"]["agent"] == "two" {
             break happening;
         }

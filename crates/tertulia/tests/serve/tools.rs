@@ -70,6 +70,32 @@ fn a_tool_does_not_run_when_the_client_says_no() {
 }
 
 #[test]
+fn a_denial_may_say_what_to_do_instead() {
+    both_ways(|home, mut client| {
+        let (id, request) = asked(&mut client, TOUCH);
+        let mut wrong = approve(&request, true);
+        wrong["reason"] = json!("why not");
+        let refused = client.ask(wrong);
+        let error = client.of(refused);
+        assert_eq!(
+            (&error["type"], &error["kind"]),
+            (&json!("error"), &json!("usage"))
+        );
+        let mut denied = approve(&request, false);
+        denied["reason"] = json!("list the folder");
+        client.send(&denied);
+        let story = client.story(id);
+        let result = story
+            .iter()
+            .find(|reply| reply["type"] == "tool_result")
+            .unwrap();
+        let reason = "says what to do instead: list the folder]";
+        assert!(string(result, "output").ends_with(reason), "{result}");
+        assert!(!touched(home));
+    });
+}
+
+#[test]
 fn always_is_asked_once() {
     both_ways(|home, mut client| {
         let (id, request) = asked(&mut client, TOUCH);

@@ -10,7 +10,7 @@ use crate::agents::world::{KEY, World};
 use crate::home::{Backend, Home, messages};
 use crate::pty::{CTRL_C, CTRL_D, Terminal};
 
-const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no: ";
+const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no, [i] say what to do instead: ";
 
 /// Starts a session with this prompt, and waits for the first permission prompt.
 fn asked(home: &Home, words: &str) -> Terminal {
@@ -37,7 +37,7 @@ fn a_command_is_shown_and_runs_after_a_yes() {
         terminal.types(answer);
         let shown = leave(terminal, 1);
         assert!(
-            shown.contains("shell (high risk)\r\n  echo a > made\r\n"),
+            shown.contains("wants to run a command, high risk\r\n  echo a > made\r\n"),
             "{shown}"
         );
         assert!(home.project().join("made").exists());
@@ -53,7 +53,11 @@ fn a_change_is_shown_as_a_diff() {
     let mut terminal = asked(&home, &wanted("file_edit", &edit));
     terminal.types("y\n");
     let shown = leave(terminal, 1);
-    for line in ["file_edit (medium risk)", "  -two\r\n", "  +2\r\n"] {
+    for line in [
+        "wants to edit kept (+1 −1), medium risk",
+        "  -two\r\n",
+        "  +2\r\n",
+    ] {
         assert!(shown.contains(line), "no {line:?}: {shown}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2\nthree\n");
@@ -75,12 +79,32 @@ fn after_a_no_the_agent_is_told() {
 }
 
 #[test]
+fn what_to_do_instead_is_told_with_the_no() {
+    let home = Home::new();
+    let mut terminal = asked(&home, &wanted_command("echo a > made"));
+    terminal.types("i\n");
+    terminal.sees("What to do instead (empty: back): ", 1);
+    // Without words the question is asked again.
+    terminal.types("\n");
+    terminal.sees(QUESTION, 2);
+    terminal.types("instead\n");
+    terminal.sees("What to do instead (empty: back): ", 2);
+    terminal.types("y\n");
+    leave(terminal, 1);
+    assert!(!home.project().join("made").exists());
+    let said = home.said("@");
+    let reason = "[not run: the user does not want this, and says what to do instead: y]";
+    assert_eq!(said[2], reason, "{said:?}");
+    assert!(said[3].contains(reason), "{said:?}");
+}
+
+#[test]
 fn always_means_the_same_command_and_no_other() {
     let home = Home::new();
     let mut terminal = asked(&home, &wanted_command("echo a >> made"));
     terminal.types("a\n");
     // Allowing every such call needs a second confirmation.
-    terminal.sees("Allow every shell echo a >> made until you leave?", 1);
+    terminal.sees("Allow exactly this command until you leave?", 1);
     assert!(!home.project().join("made").exists());
     terminal.types("y\n");
     terminal.sees("always allowed: shell echo a >> made", 1);

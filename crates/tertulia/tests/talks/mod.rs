@@ -2,6 +2,7 @@
 //! of that. Tests the built program in an empty home, with and without a terminal.
 
 mod asking;
+mod attached;
 mod compaction;
 mod dangling;
 mod guarded;
@@ -12,4 +13,5 @@ mod resuming;
 pub mod stage;
 mod stopped;
 mod tools;
+mod typed_commands;
 mod unasked;

@@ -275,8 +275,8 @@ fn what_was_not_allowed_is_denied_whether_the_agent_says_so_or_not() {
     for id in ["told", "silent", "allowed"] {
         updates.asked(&asked(id));
     }
-    updates.deny("told");
-    updates.deny("silent");
+    updates.deny("told", None);
+    updates.deny("silent", None);
     let failed = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "told",
         "status": "failed", "rawOutput": "rejected by the user" });
     assert_eq!(
@@ -286,4 +286,30 @@ fn what_was_not_allowed_is_denied_whether_the_agent_says_so_or_not() {
     let silent = completed("silent", &format!("[not run: {DENIED}]"));
     assert_eq!(updates.denied(), [silent]);
     assert_eq!(updates.denied(), []);
+}
+
+#[test]
+fn output_of_a_running_tool_is_heard() {
+    let mut updates = Updates::default();
+    let start = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "make",
+        "kind": "execute", "status": "in_progress", "rawInput": { "command": "make" } });
+    updates.hear(&start);
+    let tail = |events: Vec<AgentEvent>| match &events[..] {
+        [AgentEvent::ToolOutput { id, tail }] if id == "c" => tail.clone(),
+        events => panic!("{events:?}"),
+    };
+    let printed = |text: &str| {
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "_meta": { "terminal_output_delta": { "data": text } } })
+    };
+    assert_eq!(tail(updates.hear(&printed("one\n"))), "one");
+    assert_eq!(tail(updates.hear(&printed("two\n"))), "one\ntwo");
+    let content = json!([{ "type": "content", "content": { "type": "text", "text": "three" } }]);
+    let shown =
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c", "content": content });
+    assert_eq!(tail(updates.hear(&shown)), "three");
+    // A diff is no output.
+    let diff = json!([{ "type": "diff", "path": "a", "oldText": "", "newText": "x" }]);
+    let shown = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c", "content": diff });
+    assert_eq!(updates.hear(&shown), []);
 }

@@ -20,6 +20,7 @@ fn spoken(number: u32, replies_to: Option<u32>, text: &str) -> Spoken {
         to: Vec::new(),
         replies_to: replies_to.map(id),
         text: text.into(),
+        attachments: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ fn spoken(number: u32, from: &str, to: &[&str], text: &str) -> Spoken {
         to: to.iter().map(|name| (*name).to_owned()).collect(),
         replies_to: None,
         text: text.into(),
+        attachments: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ impl World {
                 cwd,
                 home: None,
                 zone: jiff::tz::TimeZone::UTC,
+                prices: Default::default(),
             },
         }
     }

@@ -70,7 +70,10 @@ fn a_long_talk_is_never_loaded_as_a_whole() {
     transcript.jump(Seq(54_321));
     serve(&mut transcript, total);
     assert_eq!(seen(&transcript)[2], "message 54321");
-    assert!(transcript.rows().nth(1).unwrap().1, "its name is marked");
+    assert!(
+        transcript.rows().nth(1).unwrap().stands_out,
+        "its name is marked"
+    );
     // Scrolling row by row to the end skips nothing at the edges of the window.
     transcript.jump(Seq(99_000));
     serve(&mut transcript, total);

@@ -134,7 +134,7 @@ fn answer(request: Request, refuses: bool) -> Option<Answer> {
             })
         })),
         Request::Trash(id) => Answer::Trashed(id, row()),
-        Request::Agents => Answer::Agents(Ok(vec!["demo  ready".to_owned()])),
+        Request::Agents(only) => Answer::Agents(only, Ok(Vec::new())),
         _ => return None,
     })
 }
@@ -256,7 +256,7 @@ impl Chance {
     fn kept(&self) -> String {
         let state = &self.play.state;
         let mut kept = self.said.join("\n");
-        for words in &state.ahead {
+        for words in state.ahead.waiting() {
             kept.push_str(words);
         }
         kept.push_str(&state.input.text());

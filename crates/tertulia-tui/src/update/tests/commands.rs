@@ -3,9 +3,7 @@
 use tertulia_engine::error::ErrorKind;
 
 use super::*;
-use crate::effect::IfOpen;
 use crate::error::TuiError;
-use crate::host::Models;
 use crate::slash;
 use crate::state::Layer;
 
@@ -13,7 +11,10 @@ use crate::state::Layer;
 fn wanted(play: &mut Play, command: &str) -> Vec<String> {
     play.paste(command);
     let mut wanted = play.keys("<enter>");
-    assert_eq!(wanted.remove(0), format!("remember {command}"));
+    // A command that has to wait stays in the input.
+    if play.input().is_empty() {
+        assert_eq!(wanted.remove(0), format!("remember {command}"));
+    }
     wanted
 }
 
@@ -29,7 +30,7 @@ const ASKING: &[(&str, &str)] = &[
     ("/compare yesterday", "compare yesterday"),
     ("/tree", "tree"),
     ("/stats", "stats"),
-    ("/resume yesterday", "find yesterday"),
+    ("/undo", "undo"),
     ("/agents", "agents"),
     ("/team list", "teams"),
 ];
@@ -40,6 +41,8 @@ const WAITING: &[(&str, &str)] = &[
     ("/fork 3", "fork Some(3)"),
     ("/rewind 3", "words 3"),
     ("/rewind", "moments"),
+    ("/resume yesterday", "find yesterday"),
+    ("/retry", "say "),
     ("/compact", "compact"),
     ("/as ben", r#"as Some("ben")"#),
     ("/as", "as None"),
@@ -65,7 +68,8 @@ fn some_wait_until_nobody_answers() {
     for command in WAITING.iter().map(|(command, _)| *command).chain(changing) {
         let mut play = Play::asked();
         assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
-        play.sees("an agent is answering: press Esc first to stop it");
+        play.sees("demo is answering; Esc first, then /");
+        assert_eq!(play.input(), command);
         assert!(play.state.is_running() && !play.state.is_leaving());
     }
 }
@@ -127,21 +131,11 @@ fn some_lead_to_another_talk() {
         assert!(play.state.is_over());
         play.state.next
     };
-    let new = |model: &str| Next::New {
+    let new = Next::New {
         agent: Some("demo".to_owned()),
-        model: Some(model.to_owned()),
+        model: Some("demo-1".to_owned()),
     };
-    assert_eq!(next(Play::talked(), "/new"), Some(new("demo-1")));
-    assert_eq!(next(Play::chat(), "/model! other"), Some(new("other")));
-    let other = Next::Resume {
-        id: id(1),
-        at: None,
-        draft: None,
-        model: Some("other".to_owned()),
-        team: None,
-        if_open: IfOpen::Ask,
-    };
-    assert_eq!(next(Play::talked(), "/model! other"), Some(other));
+    assert_eq!(next(Play::talked(), "/new"), Some(new));
     let team = |config: &str, fresh| Next::Team {
         config: config.to_owned(),
         fresh,
@@ -189,68 +183,13 @@ fn a_session_that_was_named_is_gone_on_with() {
 fn models_are_for_one_agent_and_going_on_is_for_pairs() {
     let mut play = Play::open(info(Kind::Team));
     assert_eq!(wanted(&mut play, "/model other"), [""; 0]);
-    play.sees("each agent here has its own model");
+    play.sees("each member has its own agent and model");
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
     play.sees("/go is for pairs");
     let mut play = Play::open(info(Kind::Pair));
     assert_eq!(wanted(&mut play, "/go"), ["say "]);
     assert!(play.state.is_running());
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
-}
-
-/// Answer of `demo` to a request for its models.
-fn models(wanted: Option<&str>, names: &[&str]) -> Answer {
-    let names = names.iter().map(|name| (*name).to_owned()).collect();
-    let complete = true;
-    Answer::Models(wanted.map(str::to_owned), Ok(Models { names, complete }))
-}
-
-#[test]
-fn the_models_are_listed_and_what_is_typed_next_is_not_one() {
-    let mut play = Play::talked();
-    assert_eq!(wanted(&mut play, "/model"), ["models"]);
-    play.answer(models(None, &["demo-1", "demo-2"]));
-    play.sees("demo-1  (in use)");
-    play.sees("/model NAME uses one from now on");
-    play.keys("<esc>");
-    assert!(play.input().is_empty());
-    assert_eq!(wanted(&mut play, "/compare d35955f9"), ["compare d35955f9"]);
-    assert!(!play.state.is_leaving());
-    // Nor is a sentence.
-    play.paste("/model compare d35955f9");
-    play.keys("<enter>");
-    play.sees("/model takes one name");
-    assert!(!play.state.is_leaving());
-}
-
-#[test]
-fn a_model_that_nobody_knows_is_refused_with_those_that_are_known() {
-    let mut play = Play::talked();
-    assert_eq!(wanted(&mut play, "/model oops"), ["is oops a model"]);
-    play.answer(models(Some("oops"), &["demo-1", "demo-2"]));
-    assert!(!play.state.is_leaving());
-    play.sees("unknown model 'oops' for demo; known: demo-1, demo-2");
-    // A known model is used, and so is any model if the agent lists none.
-    for (name, names) in [("demo-2", &["demo-1", "demo-2"][..]), ("oops", &[])] {
-        let mut play = Play::talked();
-        wanted(&mut play, &format!("/model {name}"));
-        play.answer(models(Some(name), names));
-        assert!(play.state.is_leaving(), "{name}");
-    }
-}
-
-#[test]
-fn another_model_that_was_wanted_is_no_restored_session() {
-    let restored = Play::talked().state.meta;
-    let mut play = Play::new(SessionInfo {
-        restored: restored.map(Box::new),
-        is_switch: true,
-        model: Some("demo-2".to_owned()),
-        ..info(Kind::Chat)
-    });
-    play.opened();
-    play.sees("demo answers with demo-2 from now on");
-    play.sees_no("restored");
 }
 
 #[test]
@@ -282,6 +221,7 @@ fn speaking_as_somebody_is_an_order_like_any_other() {
     assert_eq!(play.keys("hello<enter>"), ["remember hello"]);
     assert_eq!(play.over(), ["say hello"]);
     assert!(play.state.is_running());
+    play.durable(message(person(), "hello"));
     assert_eq!(play.over(), [""; 0]);
     assert!(!play.state.is_running());
     // Only people are offered: a user cannot speak as an agent.

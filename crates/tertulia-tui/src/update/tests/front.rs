@@ -6,11 +6,14 @@ use tertulia_core::session::Parent;
 
 use tertulia_engine::error::ErrorKind;
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
 use super::*;
 use crate::effect::IfOpen;
 use crate::error::TuiError;
 use crate::host::Exported;
 use crate::rewind::Moment;
+use crate::state::Layer;
 use crate::stats::{Amount, Figures};
 use crate::store_service::{Family, Listed, Searched};
 use crate::test_support::{hit, said, session};
@@ -50,15 +53,19 @@ fn picking() -> Play {
 #[test]
 fn sessions_are_listed_looked_into_and_tidied_up() {
     let mut play = picking();
+    let items = vec![
+        said(1, "You", SpeakerKind::Human, 91, "Why is it slow?"),
+        said(2, "demo", SpeakerKind::Ai, 90, TEXT),
+    ];
+    // A wide screen shows the preview by itself.
+    let effects = play.effects(Event::Resize(Size::new(120, 40)));
+    let beside = ticket(&effects, "preview");
+    play.answer(Answer::Picker(beside, Ok(Listed::Preview(items.clone()))));
     seen!("picker", play);
     let effects = play.effects(Event::Key(key("down")));
     assert!(effects.is_empty());
     let effects = play.effects(Event::Key(key("space")));
     let ticket = ticket(&effects, "preview");
-    let items = vec![
-        said(1, "You", SpeakerKind::Human, 91, "Why is it slow?"),
-        said(2, "demo", SpeakerKind::Ai, 90, TEXT),
-    ];
     play.answer(Answer::Picker(ticket, Ok(Listed::Preview(items))));
     seen!("preview", play);
     play.keys("<space><^r>");
@@ -78,6 +85,7 @@ fn sessions_are_listed_looked_into_and_tidied_up() {
         Ok(Box::new(session(2, "Übergabe 漢字", 50))),
     ));
     seen!("trashed", play);
+    play.sees("\"Übergabe 漢字\" is in the trash · Alt+U takes it out");
     play.answer(Answer::Renamed(Err(refusal("somebody else has it open"))));
     play.sees("somebody else has it open");
     assert_eq!(play.keys("<^f>"), ["fork None"]);
@@ -137,7 +145,6 @@ fn everything_is_searched() {
         id: id(2),
         at: Some(Seq(5)),
         draft: None,
-        model: None,
         team: None,
         if_open: IfOpen::Ask,
     };
@@ -240,11 +247,91 @@ fn one_goes_back_to_what_was_said() {
         id: id(9),
         at: None,
         draft: Some("Why is it slow?\nSince when?".to_owned()),
-        model: None,
         team: None,
         if_open: IfOpen::Ask,
     };
     assert_eq!(play.state.next, Some(next));
+}
+
+#[test]
+fn the_help_opens_at_what_is_on_the_screen() {
+    let first = |play: &mut Play, keys: &str, expected: &str| {
+        play.keys(keys);
+        let seen = play.at((80, 24));
+        assert_eq!(seen.lines().nth(2), Some(expected), "{seen}");
+        play.keys("<f1>");
+        assert!(!matches!(play.state.overlays.last(), Some(Layer::Help(_))));
+    };
+    let mut play = Play::talked();
+    first(&mut play, "<f1>", "Commands");
+    first(&mut play, "/<f1>", "Completing");
+    play.keys("<esc><^u><^o>");
+    first(&mut play, "<f1>", "The full transcript");
+    play.keys("<f1>");
+    for (key, meaning) in [
+        ("/", "find words"),
+        ("N", "hit"),
+        ("V", "messages"),
+        ("o", "unfold"),
+    ] {
+        let rows = play.seen();
+        let is_row = |line: &&str| line.trim_start().starts_with(key) && line.contains(meaning);
+        assert!(rows.lines().any(|line| is_row(&line)), "{key} in {rows}");
+    }
+    play.keys("/deleted last<enter>");
+    play.sees("Ctrl+Y");
+    let mut play = picking();
+    first(&mut play, "<f1>", "The list of sessions (type to search)");
+    play.sees("Übergabe");
+    let mut play = Play::asked();
+    play.live(LiveEvent::Permission(1, Box::new(request())));
+    first(&mut play, "<f1>", "Questions");
+    assert!(matches!(
+        play.state.overlays.last(),
+        Some(Layer::Approval(..))
+    ));
+}
+
+#[test]
+fn a_click_chooses_a_session_and_a_second_one_resumes_it() {
+    let mut play = picking();
+    let seen = play.at((80, 24));
+    let row = seen.lines().position(|line| line.contains("Release notes"));
+    let row = u16::try_from(row.unwrap()).unwrap();
+    let click = || {
+        Event::Mouse(MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column: 10,
+            row,
+            modifiers: KeyModifiers::NONE,
+        })
+    };
+    play.event(click());
+    play.sees("› Release notes");
+    assert!(play.state.next.is_none());
+    play.event(click());
+    assert!(play.state.next.is_some());
+}
+
+#[test]
+fn footers_name_the_way_out_at_80_columns() {
+    let mut play = picking();
+    let last = |play: &mut Play, row: usize| {
+        let seen = play.at((80, 24));
+        seen.lines().rev().nth(row).unwrap_or_default().to_owned()
+    };
+    for _ in 0..2 {
+        let foot = last(&mut play, 0);
+        assert!(foot.contains("Tab") && foot.contains("Esc back"), "{foot}");
+        play.keys("<tab>");
+    }
+    let mut play = Play::talked();
+    play.keys("<^o>");
+    let foot = last(&mut play, 1);
+    assert!(
+        foot.contains("Esc back") && foot.contains("o unfold · a all"),
+        "{foot}"
+    );
 }
 
 #[test]
@@ -281,9 +368,12 @@ fn what_cannot_be_done_is_told_until_it_is_read() {
     let mut play = Play::talked();
     play.answer(Answer::Exported(Err(refusal("the file is there already"))));
     seen!("failure", play);
-    assert!(play.keys("c")[0].starts_with("copy Not exported\nthe file"));
-    play.keys("<enter>");
+    assert!(play.keys("<^y>")[0].starts_with("copy Not exported\nthe file"));
+    // What is being typed goes to the input, and Enter sends none of it.
+    assert_eq!(play.keys("can you<enter>"), [""; 0]);
     assert!(play.state.overlays.is_empty());
+    assert_eq!(play.input(), "can you");
+    play.keys("<^u>");
     let exported = Exported {
         path: "/tmp/talk.md".into(),
         bytes: 12,
@@ -320,4 +410,48 @@ fn each_lies_over_the_other() {
     play.sees("Release notes");
     play.keys("<esc>");
     play.sees("Because of the lock");
+}
+
+#[test]
+fn who_came_to_choose_a_session_leaves_without_one() {
+    for way_out in ["<esc>", "<^c>"] {
+        let mut play = Play::chat();
+        play.state.picks = true;
+        play.paste("/sessions");
+        play.keys("<enter>");
+        assert_eq!(play.keys(way_out), ["cancel", "leave"], "{way_out}");
+        assert_eq!((&play.state.next, play.state.signal), (&None, None));
+    }
+}
+
+#[test]
+fn a_change_is_taken_back() {
+    let mut play = Play::talked();
+    assert_eq!(play.keys("/undo<enter>"), ["remember /undo", "undo"]);
+    let row = session(1, "Why is it slow?", 0);
+    let words = "the title is \"Why is it slow?\" again".to_owned();
+    let undone = crate::host::Undone { row, words };
+    play.answer(Answer::Undone(Ok(vec![undone.clone()])));
+    play.sees("the title is \"Why is it slow?\" again");
+    let mut play = picking();
+    let effects = play.answer(Answer::Undone(Ok(vec![undone])));
+    assert_eq!(effects, ["list"]);
+    play.sees("the title is \"Why is it slow?\" again");
+    play.answer(Answer::Undone(Err(refusal(
+        "there is nothing to take back",
+    ))));
+    play.sees("there is nothing to take back");
+}
+
+#[test]
+fn a_failed_answer_is_asked_for_again() {
+    let mut play = Play::talked();
+    assert_eq!(play.keys("/retry<enter>"), ["remember /retry", "say "]);
+    assert!(play.state.is_running());
+    let mut play = Play::chat();
+    assert_eq!(play.keys("/retry<enter>"), ["remember /retry"]);
+    play.sees("no messages yet");
+    let mut play = Play::open(info(Kind::Team));
+    assert_eq!(play.keys("/retry<enter>"), ["remember /retry"]);
+    play.sees("address the member again");
 }

@@ -137,7 +137,9 @@ fn words_that_were_typed_meanwhile_are_said_in_their_order() {
     assert_eq!(play.keys("two<enter>"), ["remember two"]);
     assert_eq!(play.keys("thr"), [""; 0]);
     assert_eq!(play.over(), ["say one"]);
+    play.durable(message(person(), "one"));
     assert_eq!(play.over(), ["say two"]);
+    play.durable(message(person(), "two"));
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.input(), "thr");
     // Also before the session is open.
@@ -264,4 +266,15 @@ fn a_key_that_comes_up_is_none() {
     up.kind = crossterm::event::KeyEventKind::Release;
     play.event(Event::Key(up));
     assert!(play.input().is_empty());
+}
+
+#[test]
+fn a_click_takes_a_completion() {
+    let mut play = Play::chat();
+    play.keys("/re");
+    let seen = play.at((80, 24));
+    let row = seen.lines().position(|line| line.contains("/rename TITLE"));
+    let row = u16::try_from(row.unwrap()).unwrap();
+    mouse(&mut play, MouseEventKind::Down(MouseButton::Left), row);
+    assert_eq!(play.input(), "/rename ");
 }

@@ -19,7 +19,8 @@ fn what_streams_becomes_the_message() {
     play.text("Because of ");
     play.text("the disk.");
     assert_eq!(count(&play, "Because of the disk."), 1);
-    play.sees("saving…");
+    // What was said is saved; the answer is not said yet.
+    play.sees(" · saved");
     play.durable(message(agent("demo"), "Because of the disk."));
     assert_eq!(count(&play, "Because of the disk."), 1);
     play.over();

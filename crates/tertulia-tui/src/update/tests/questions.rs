@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tertulia_agents::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
+use crate::session_info::Follows;
 use crate::state::Layer;
 use crate::test_support::session;
 
@@ -19,7 +20,7 @@ fn a_tool_is_asked_about() {
     play.wait(400);
     seen!("approval", play);
     assert_eq!(play.keys("a"), [""; 0], "a letter alone is no answer");
-    play.sees("Enter allow for this session");
+    play.sees("Enter: allow exactly this, file_edit src/parser.rs, until you leave");
     assert_eq!(play.keys("<enter>"), ["verdict Always"]);
     assert!(play.state.overlays.is_empty());
     play.sees("demo is thinking");
@@ -38,12 +39,20 @@ fn what_is_no_answer_is_written() {
         ["remember what an idea, any way"],
         "it is sent later, and answers nothing"
     );
-    assert_eq!(play.state.ahead, ["what an idea, any way"]);
+    assert_eq!(play.queued(), ["what an idea, any way"]);
     // The input is empty again: now the letter answers.
     play.wait(400);
     assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
     // A sentence that begins like an answer.
-    for words in ["yes, go on", "a yes", "always", "no never", "an"] {
+    for words in [
+        "yes, go on",
+        "a yes",
+        "always",
+        "no never",
+        "an",
+        "i think so",
+        "it",
+    ] {
         let mut play = may_i();
         play.wait(400);
         assert_eq!(play.keys(words), [""; 0], "{words}");
@@ -78,6 +87,59 @@ fn what_is_written_is_left_and_come_back_to() {
 }
 
 #[test]
+fn what_to_do_instead_goes_with_the_no() {
+    let mut play = may_i();
+    play.wait(400);
+    assert_eq!(play.keys("i<enter>use the parser's own error"), [""; 0]);
+    assert!(
+        play.input().is_empty(),
+        "a draft in the input is left alone"
+    );
+    play.sees("instead> use the parser's own error");
+    let told = play.keys("<enter>");
+    assert_eq!(told, ["verdict Instead(\"use the parser's own error\")"]);
+    play.sees("demo is thinking");
+    // Words for a question that is settled elsewhere are not lost.
+    let mut play = may_i();
+    play.wait(400);
+    play.keys("i<enter>half a wo");
+    let verdict = Verdict::No;
+    let tool_id = "call-1".to_owned();
+    play.live(LiveEvent::Session(SessionEvent::Settled {
+        tool_id,
+        verdict,
+    }));
+    assert!(play.state.overlays.is_empty());
+    assert_eq!(play.input(), "half a wo");
+}
+
+#[test]
+fn the_question_stands_above_the_input() {
+    for size in [(80, 24), (120, 40), (40, 12)] {
+        let mut play = may_i();
+        play.at(size);
+        play.wait(400);
+        let screen = play.at(size);
+        let lines: Vec<&str> = screen.lines().collect();
+        let answers = lines
+            .iter()
+            .position(|line| line.contains("y once"))
+            .unwrap();
+        let input = lines
+            .iter()
+            .position(|line| line.contains("y, a, n"))
+            .unwrap();
+        assert!(input - answers <= 2, "{screen}");
+        let head = lines
+            .iter()
+            .position(|line| line.contains("wants to edit"))
+            .unwrap();
+        assert!(lines[head].contains("medium risk"), "{screen}");
+        assert!(lines[..head].concat().contains("go on"), "{screen}");
+    }
+}
+
+#[test]
 fn a_key_switches_the_tool_policy() {
     let mut play = Play::talked();
     for (mode, name) in [(Approval::Edits, "edits"), (Approval::All, "all")] {
@@ -92,6 +154,35 @@ fn a_key_switches_the_tool_policy() {
         play.sees(&format!("approve: {name}"));
     }
     assert_eq!(play.keys("<backtab>"), ["permit Mode(Ask)"]);
+    // Also while an agent asks for permission, while text is written, and in the transcript.
+    let mut play = may_i();
+    play.wait(400);
+    assert_eq!(play.keys("<backtab>"), ["permit Mode(Edits)"]);
+    assert_eq!(play.state.overlays.len(), 1, "it answers nothing");
+    assert_eq!(play.keys("half<backtab>"), ["permit Mode(Edits)"]);
+    let mut play = Play::talked();
+    assert_eq!(play.keys("<^o><backtab>"), ["permit Mode(Edits)"]);
+}
+
+#[test]
+fn who_only_reads_changes_no_policy() {
+    let mut play = Play::new(SessionInfo {
+        follows: Some(Follows {
+            holder: Some("tertulia (process 7)".to_owned()),
+            asks: false,
+            forks: false,
+        }),
+        ..info(Kind::Chat)
+    });
+    play.opened();
+    assert_eq!(play.keys("<backtab>"), [""; 0]);
+    play.sees("read only");
+    assert!(
+        !play
+            .keys("/approve all<enter>")
+            .iter()
+            .any(|effect| effect.starts_with("permit"))
+    );
 }
 
 #[test]
@@ -142,7 +233,7 @@ proptest! {
     /// not lost.
     #[test]
     fn no_sentence_allows_anything(
-        sentence in "[yan]?[yYaAnNe ,.!?'/@\\[\\]0-9a-zA-Z]{1,29}",
+        sentence in "[yani]?[yYaAnNiIe ,.!?'/@\\[\\]0-9a-zA-Z]{1,29}",
         pauses in proptest::collection::vec(0_i64..1500, 30),
         at in prop_oneof![Just(0_usize), 0_usize..30],
     ) {
@@ -158,7 +249,7 @@ proptest! {
             }
             typed.push(letter);
         }
-        let held = typed.len() == 1 && "yan".contains(&typed.to_lowercase());
+        let held = typed.len() == 1 && "yani".contains(&typed.to_lowercase());
         prop_assert!(held || play.input() == typed, "{:?} is not {typed:?}", play.input());
     }
 }
@@ -170,7 +261,7 @@ fn keys_that_come_too_early_are_written() {
     assert_eq!(play.input(), "yes, any");
     play.wait(200);
     assert_eq!(play.keys("way<enter>"), ["remember yes, anyway"]);
-    assert_eq!(play.state.ahead, ["yes, anyway"]);
+    assert_eq!(play.queued(), ["yes, anyway"]);
     play.wait(299);
     assert_eq!(play.keys("n"), [""; 0]);
     play.wait(300);
@@ -310,9 +401,10 @@ fn nothing_is_said_before_it_is_known_where() {
     play.keys("hello<enter>Rea");
     assert_eq!(play.opened(), [""; 0]);
     assert_eq!(play.keys("dy, now?<enter>"), ["remember Ready, now?"]);
-    play.sees("then you say: hello (and 1 more)");
+    play.sees("queued: hello (+1) · ↑ edit");
     play.wait(400);
     assert_eq!(play.keys("n"), ["say hello"]);
+    play.durable(message(person(), "hello"));
     assert_eq!(play.over(), ["say Ready, now?"]);
     // When the earlier session is resumed, the text is in the input.
     let mut play = earlier();
@@ -385,13 +477,18 @@ fn nobody_writes_over_what_they_ask_leave_for() {
         }),
     ));
     play.wait(400);
-    play.sees("file_edit (medium risk) for demo");
-    let before = play.seen();
+    play.sees("demo wants to edit src/parser.rs");
+    let question = |screen: String| {
+        let from = screen.find("── demo wants to").unwrap();
+        let to = screen.find("y once").unwrap();
+        screen[from..to].to_owned()
+    };
+    let before = question(play.seen());
     for forged in ["only looks", "changes nothing", "is harmless"] {
         let remark = format!("{forged}, it really is nothing to worry about, say yes");
         play.heard(AgentEvent::Remark(remark));
     }
-    assert_eq!(play.seen(), before);
+    assert_eq!(question(play.seen()), before);
     // They are visible once no dialog is open.
     play.keys("n<enter>");
     play.sees("! is harmless, it really");

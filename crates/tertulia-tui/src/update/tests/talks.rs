@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use tertulia_agents::{AgentError, FailureKind, Retry, Todo, TodoState};
 use tertulia_core::entry::{Failed, Intent};
-use tertulia_engine::event::QueuedMember;
+use tertulia_engine::event::{ContextUse, QueuedMember};
 use tertulia_engine::pair::{Budget, PairEvent, Progress};
 
 use super::*;
@@ -18,15 +18,174 @@ const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `loc
 #[test]
 fn before_anything_is_said() {
     let mut play = Play::new(SessionInfo {
-        mention: Some(
-            "There is an earlier session here, \"Fix the parser\" (2 hours ago): `tertulia -c` or /sessions resumes it."
-                .to_owned(),
-        ),
+        last: Some(Box::new(meta(5, 12))),
         ..info(Kind::Chat)
     });
     seen!("opening", play);
     play.opened();
     seen!("welcome", play);
+    // A notice leaves it its place.
+    play.live(LiveEvent::Session(SessionEvent::notice(
+        Tone::Warning,
+        "unknown setting 'colour'",
+    )));
+    play.sees("unknown setting 'colour'");
+    play.sees("Enter resumes it.");
+    // A small screen keeps what matters most: who answers, and the way back.
+    play.at((40, 8));
+    play.sees("demo answers");
+    play.sees("Enter resumes it.");
+    play.sees_no("F1 all keys");
+}
+
+#[test]
+fn enter_resumes_the_last_session_and_words_begin_a_new_one() {
+    let offering = || {
+        let mut play = Play::new(SessionInfo {
+            last: Some(Box::new(meta(5, 12))),
+            ..info(Kind::Chat)
+        });
+        play.opened();
+        play
+    };
+    let mut play = offering();
+    assert_eq!(play.keys("<enter>"), ["cancel", "leave"]);
+    assert_eq!(play.state.next, Some(Next::resume(id(5))));
+    let mut play = offering();
+    assert_eq!(play.keys("x<backspace> <enter>"), [""; 0]);
+    assert_eq!(
+        play.keys("<^u>hello<enter>"),
+        ["remember hello", "say hello"]
+    );
+    play.durable(message(person(), "hello"));
+    play.over();
+    // Once something was said, Enter alone does nothing.
+    assert_eq!(play.keys("<enter>"), [""; 0]);
+    assert!(!play.state.is_leaving());
+    let mut play = Play::chat();
+    assert_eq!(play.keys("<enter>"), [""; 0]);
+}
+
+#[test]
+fn an_attached_session_without_messages_says_who_answers() {
+    let mut created = meta(1, 0);
+    created.head.seq = Seq(1);
+    let mut play = Play::new(SessionInfo {
+        restored: Some(Box::new(created)),
+        is_remote: true,
+        introduction: String::new(),
+        agent: String::new(),
+        model: None,
+        ..info(Kind::Chat)
+    });
+    play.sees("A server runs this session");
+    let floor = SessionState {
+        agent: Some("sage".to_owned()),
+        model: Some("claude-sonnet-4-5".to_owned()),
+        ..play.floor()
+    };
+    let floor = Box::new(floor);
+    play.live(LiveEvent::Session(SessionEvent::Opened { floor }));
+    play.sees("sage answers (claude-sonnet-4-5).");
+    let seen = play.seen();
+    let status = seen.lines().last().unwrap_or_default();
+    assert!(
+        status.starts_with("● ready · sage · claude-sonnet-4-5"),
+        "{status}"
+    );
+    assert!(!status.contains("saved"), "{status}");
+}
+
+#[test]
+fn the_time_of_an_answer_on_a_server_does_not_begin_anew() {
+    let mut play = Play::new(SessionInfo {
+        is_remote: true,
+        busy_since: Some(before(2)),
+        ..info(Kind::Chat)
+    });
+    play.opened();
+    play.live(LiveEvent::Session(SessionEvent::Began));
+    play.sees("2 min 0 s");
+    play.over();
+    play.live(LiveEvent::Session(SessionEvent::Began));
+    play.sees("is thinking… 0 s");
+}
+
+#[test]
+fn the_status_line_tells_context_cost_and_tokens() {
+    let mut play = Play::talked();
+    play.sees("↑1.2k ↓340");
+    play.sees_no("ctx");
+    play.sees_no("$");
+    let mut answer = message(agent("sage"), "hello");
+    answer.model = Some("claude-sonnet-4-5".to_owned());
+    answer.usage = Some(Usage::told(100_000, 1_000));
+    play.durable(answer);
+    let floor = SessionState {
+        context: Some(ContextUse {
+            tokens: 42_900,
+            limit: 100_000,
+        }),
+        ..play.floor()
+    };
+    let floor = Box::new(floor);
+    play.live(LiveEvent::Session(SessionEvent::Over { floor }));
+    play.at((120, 40));
+    play.sees("ctx 42 % · $0.32 · ↑101k ↓1.3k · saved");
+    play.paste("/info");
+    play.keys("<enter>");
+    play.sees("$0.32, without demo-1: no price is known");
+    play.sees("42 % of 100000 tokens");
+}
+
+#[test]
+fn the_cost_of_a_resumed_session_is_asked_for() {
+    let mut before = meta(1, 4);
+    before.tokens = Usage::told(10, 10);
+    let mut play = Play::new(SessionInfo {
+        restored: Some(Box::new(before)),
+        ..info(Kind::Chat)
+    });
+    let wanted = play.opened();
+    assert!(wanted.contains(&"bill 4".to_owned()), "{wanted:?}");
+}
+
+#[test]
+fn a_notice_stands_on_the_rule_and_repeats_nothing() {
+    let mut play = Play::talked();
+    play.keys("<esc>");
+    let seen = play.seen();
+    let row = seen.lines().position(|line| line.contains("Esc again"));
+    let rule = seen.lines().position(|line| line.contains("──────"));
+    assert!(row.is_some() && row == rule, "{seen}");
+    // It ends with its cause.
+    play.keys("<esc>");
+    play.sees("Rewind to before");
+    play.sees_no("Esc again");
+    play.keys("<esc>");
+    // What the transcript shows is not said a second time, unless it is out of sight.
+    let text = "the disk is slow";
+    let warn = |play: &mut Play| {
+        play.live(LiveEvent::Session(SessionEvent::notice(
+            Tone::Warning,
+            text,
+        )));
+        play.seen().matches(text).count()
+    };
+    assert_eq!(warn(&mut play), 1);
+    // What was wrong with a command is forgotten with the next one.
+    play.keys("/renmae x<enter>");
+    play.sees("did you mean /rename?");
+    play.keys("<^u>/info<enter>");
+    play.sees_no("did you mean");
+    play.keys("<esc>/sessions<enter>");
+    assert_eq!(warn(&mut play), 1);
+    play.keys("<esc>");
+    // Without a rule, a row of the transcript gives way.
+    let mut play = Play::talked();
+    play.at((40, 7));
+    play.keys("<esc>");
+    play.sees("Esc again");
 }
 
 #[test]

@@ -1,74 +1,155 @@
-//! Draws the tool permission dialog.
+//! Draws the question for permission to use a tool.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use tertulia_agents::approval::{Risk, Verdict};
+use ratatui::layout::{Position, Rect};
+use tertulia_agents::approval::Risk;
 
 use super::draw_answers;
-use crate::dialog::approval::{ANSWERS, Approval, LineKind, OTHER_LINES};
-use crate::geometry::{DIALOG_COLUMNS, DIALOG_FRAME, dialog_inside, dialog_lines, row, rows};
-use crate::text::cut;
-use crate::view::brush::{Look, framed, hints, write, write_right};
+use crate::dialog::approval::{Approval, CHOICES, Choice};
+use crate::geometry::{row, rows};
+use crate::text::{cut, width};
+use crate::view::brush::{Look, clear, hints, rule, write, write_right};
+use crate::view::transcript::draw_row;
 
-/// Maximum width of a tool name.
-const NAME_COLUMNS: usize = 32;
+/// Answers, the most telling first; a narrow screen shows the first that fit.
+const LABELS: [[&str; CHOICES.len()]; 4] = [
+    [
+        "y once",
+        "a this session",
+        "n no",
+        "i no, and say what to do instead",
+    ],
+    ["y once", "a this session", "n no", "i instead…"],
+    ["y once", "a session", "n no", "i but…"],
+    ["y", "a", "n", "i"],
+];
+/// Columns around an answer.
+const AROUND: usize = 3;
 
-/// Draws the dialog.
-pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
+/// Draws the question and returns the cursor position, if text is written in it.
+pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = area.intersection(buffer.area);
+    clear(buffer, area);
+    let height = usize::from(area.height);
+    if height >= 2 {
+        draw_heading(approval, look, row(area, 0), buffer);
+    }
+    let inside = match area.width {
+        0..5 => area,
+        width => Rect {
+            x: area.x + 1,
+            width: width - 2,
+            ..area
+        },
+    };
+    let preview = rows(inside, 1, approval.seen(area.height));
+    let lines = approval.rows(area.width);
+    let seen = usize::from(preview.height);
+    let top = approval.top(lines.len(), seen);
+    for (number, line) in lines.iter().skip(top).take(seen).enumerate() {
+        draw_row(line, row(preview, number), buffer);
+    }
+    if height >= 4 {
+        let after = lines.len() - top - seen.min(lines.len() - top);
+        let hidden = hidden(top, after);
+        draw_meaning(approval, &hidden, look, row(inside, height - 2), buffer);
+    }
+    draw_choices(
+        approval,
+        look,
+        row(inside, height.saturating_sub(1)),
+        buffer,
+    )
+}
+
+/// Draws who wants to do what on a line across the screen. The risk comes first, so that no name can
+/// push it out of view.
+fn draw_heading(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    let size = area.as_size();
-    let lines = approval.lines(dialog_inside(size).width);
-    let seen = dialog_lines(size, lines.len(), OTHER_LINES);
-    let request = approval.request();
-    let style = match request.risk {
-        Risk::Low => theme.frame(),
+    let risk = approval.request().risk;
+    let style = match risk {
+        Risk::Low => theme.heading(),
         Risk::Medium => theme.warning(),
         Risk::High => theme.error(),
     };
-    let height = u16::try_from(seen + OTHER_LINES).unwrap_or(u16::MAX);
-    let wanted = (DIALOG_COLUMNS, height.saturating_add(DIALOG_FRAME.height));
-    // The tool and its risk come first, and the name is cut so that it cannot push the risk out of
-    // view.
-    let title = format!(
-        "{} ({} risk) for {}",
-        cut(&request.call.name, NAME_COLUMNS),
-        request.risk.name(),
-        approval.who()
-    );
-    let inside = framed(buffer, area, wanted, (&title, style));
-    // The answers always get a line; the preview gets the next.
-    let height = usize::from(inside.height);
-    let preview = rows(inside, 0, seen.min(height.saturating_sub(1)));
-    let top = approval.top(lines.len(), usize::from(preview.height));
-    for (number, line) in lines
-        .iter()
-        .skip(top)
-        .take(preview.height.into())
-        .enumerate()
-    {
-        let style = match line.kind {
-            LineKind::Same => theme.text(),
-            LineKind::Added => theme.added(),
-            LineKind::Removed => theme.removed(),
-            LineKind::Place => theme.heading(),
-            LineKind::Note => theme.dim(),
+    rule(buffer, area, theme);
+    let wide = usize::from(area.width);
+    let risk = format!(" {} risk ", risk.name());
+    let risk_columns = width(&risk) + 2;
+    if wide > risk_columns {
+        let right = Rect {
+            width: area.width - 2,
+            ..area
         };
-        write(buffer, row(preview, number), &line.text, style);
+        write_right(buffer, right, &risk, style);
     }
-    let below = rows(inside, preview.height.into(), height);
-    if below.height >= 2 {
-        let more = lines.len() - top - usize::from(preview.height).min(lines.len() - top);
-        draw_rest(approval, (top, more), look, below, buffer);
+    let room = wide.saturating_sub(risk_columns + 4);
+    let title = format!(" {} ", cut(&approval.heading(), room));
+    let left = Rect {
+        x: area.x + area.width.min(2),
+        width: area.width.saturating_sub(2),
+        ..area
+    };
+    if room > 0 {
+        write(buffer, left, &title, style);
     }
-    let answers = ANSWERS.map(|answer| match answer {
-        Verdict::Yes => "y once",
-        Verdict::Always => "a this session",
-        Verdict::No => "n no",
-    });
-    let chosen = ANSWERS
-        .iter()
-        .position(|answer| *answer == approval.chosen());
-    let last = row(inside, height.saturating_sub(1));
+}
+
+/// Describes the rows that are not seen.
+fn hidden(before: usize, after: usize) -> String {
+    match (before, after) {
+        (0, 0) => String::new(),
+        (before, 0) => format!("PgUp ↑ {before} lines before"),
+        (0, after) => format!("PgDn ↓ {after} more lines"),
+        (before, after) => format!("PgUp ↑ {before}, PgDn ↓ {after} more lines"),
+    }
+}
+
+/// Draws what the chosen answer means, or else what "this session" would allow.
+fn draw_meaning(approval: &Approval, hidden: &str, look: Look, area: Rect, buffer: &mut Buffer) {
+    let theme = look.theme;
+    let left = write_right(buffer, area, hidden, theme.warning());
+    // A longer text is part of the preview.
+    let always = Some(approval.always()).filter(|always| width(always) <= usize::from(area.width));
+    let meaning = match (approval.instead(), approval.chosen()) {
+        (Some(_), _) => format!("what should {} do instead?", approval.who()),
+        (None, _) if !approval.has_chosen() => always.unwrap_or_default(),
+        (None, Choice::Once) => "Enter: allow this once".to_owned(),
+        (None, Choice::Session) => match always {
+            Some(always) => always.replacen("a:", "Enter:", 1),
+            None => "Enter: allow it for this session".to_owned(),
+        },
+        (None, Choice::No) => "Enter: no".to_owned(),
+        (None, Choice::Instead) => "Enter: no, then write what to do instead".to_owned(),
+    };
+    write(buffer, left, &meaning, theme.dim());
+}
+
+fn draw_choices(
+    approval: &Approval,
+    look: Look,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
+    let theme = look.theme;
+    if let Some(instead) = approval.instead() {
+        let keys = [("Enter", "tell"), ("Esc", "back")];
+        let field = write(buffer, area, "instead> ", theme.strong());
+        let wide = field.width > 40;
+        let field = Rect {
+            width: field.width - if wide { 24 } else { 0 },
+            ..field
+        };
+        let (seen, column) = instead.seen(field.width);
+        write(buffer, field, seen, theme.text());
+        let rest = Rect {
+            x: field.right() + 2,
+            width: area.right().saturating_sub(field.right() + 2),
+            ..field
+        };
+        hints(buffer, rest, theme, &keys);
+        return Some(Position::new(field.x + column, field.y));
+    }
     let is_awake = approval.is_awake(look.now);
     if approval.is_writing() && is_awake {
         let keys = [
@@ -76,41 +157,28 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
             ("Esc", "no"),
             ("", "you are writing below"),
         ];
-        return hints(buffer, last, theme, &keys);
+        hints(buffer, area, theme, &keys);
+        return None;
     }
-    let enter = match approval.chosen() {
-        Verdict::Yes => "allow once",
-        Verdict::Always => "allow for this session",
-        Verdict::No => "no",
+    let fits = |labels: &&[&str; CHOICES.len()]| {
+        let needed: usize = labels.iter().map(|label| width(label) + AROUND).sum();
+        needed <= usize::from(area.width) + 1
+    };
+    let labels = LABELS.iter().find(fits).unwrap_or(&LABELS[3]);
+    let chosen = CHOICES
+        .iter()
+        .position(|(_, choice)| *choice == approval.chosen());
+    let enter: &[(&str, &str)] = match approval.has_chosen() {
+        true => &[],
+        false => &[("Enter", "no")],
     };
     draw_answers(
-        &answers,
-        (chosen.unwrap_or_default(), &[("Enter", enter)]),
+        labels,
+        (chosen.unwrap_or_default(), enter),
         is_awake,
         theme,
-        last,
+        area,
         buffer,
     );
-}
-
-/// Shows how many preview lines are hidden and what "always" would allow.
-fn draw_rest(
-    approval: &Approval,
-    (before, after): (usize, usize),
-    look: Look,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
-    let theme = look.theme;
-    let hidden = match (before, after) {
-        (0, 0) => String::new(),
-        (before, 0) => format!("↑ {before} lines before"),
-        (0, after) => format!("↓ {after} more lines"),
-        (before, after) => format!("↑ {before} lines before, ↓ {after} more"),
-    };
-    let first = row(area, 0);
-    write_right(buffer, first, &hidden, theme.warning());
-    if area.height >= 3 {
-        write(buffer, row(area, 1), &approval.always(), theme.dim());
-    }
+    None
 }

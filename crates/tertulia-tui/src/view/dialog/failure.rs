@@ -31,6 +31,6 @@ pub fn draw(failure: &Failure, look: Look, area: Rect, buffer: &mut Buffer) {
     } else {
         "copy"
     };
-    let keys = [("c", copy), ("Esc", "go on"), ("↑↓", "scroll")];
+    let keys = [("Enter", "close"), ("Ctrl+Y", copy), ("↑↓", "scroll")];
     hints(buffer, row(inside, seen + 1), theme, &keys);
 }

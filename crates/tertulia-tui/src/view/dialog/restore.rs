@@ -65,7 +65,7 @@ pub fn draw(restore: &Restore, look: Look, area: Rect, buffer: &mut Buffer) {
             "Press R to resume, N for a new session, or Esc.",
             theme.warning(),
         ),
-        false => ("Esc does neither", theme.dim()),
+        false => ("Esc: decide later", theme.dim()),
     };
     write(buffer, row(inside, answers_at + 1), hint, style);
 }

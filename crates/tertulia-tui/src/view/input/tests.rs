@@ -122,7 +122,7 @@ fn more_than_a_third_of_the_screen() {
         write(&mut input, &format!("line {line}\n"));
     }
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
-    You> line 14
+    ↑13  line 14
          line 15
          line 16
          line 17
@@ -133,7 +133,7 @@ fn more_than_a_third_of_the_screen() {
     cursor 5,23
     "#);
     insta::assert_snapshot!(shown(&mut input, 120, 40), @r#"
-    You> line 9
+    ↑8   line 9
          line 10
          line 11
          line 12
@@ -156,29 +156,38 @@ fn offered_commands() {
     write(&mut input, "/");
     press(&mut input, KeyCode::Down, KeyModifiers::NONE);
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
-      /help           keys and commands
-    ▸ /sessions       the list of sessions
-      /resume [REF]   resume another session
-      /new            begin a new session
-      /rename TITLE   give this session a title
-      /tag +TAG -TAG  add and remove tags                                       2/28
+    ┌──────────────────────────────────────────────────────────────────────────────┐
+    │  /help           keys and commands                                           │
+    │▸ /sessions       the list of sessions                                        │
+    │  /resume [REF]   resume another session                                      │
+    │  /new            begin a new session                                         │
+    │  /rename TITLE   give this session a title                                   │
+    │  /tag +TAG -TAG  add and remove tags                                         │
+    └──────────────────────────────────────────────────────────────────────── 2/30 ┘
     You> /
     cursor 6,23
     "#);
     insta::assert_snapshot!(shown(&mut input, 120, 40), @r#"
-      /help           keys and commands
-    ▸ /sessions       the list of sessions
-      /resume [REF]   resume another session
-      /new            begin a new session
-      /rename TITLE   give this session a title
-      /tag +TAG -TAG  add and remove tags                                                                               2/28
+    ┌──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+    │  /help           keys and commands                                                                                   │
+    │▸ /sessions       the list of sessions                                                                                │
+    │  /resume [REF]   resume another session                                                                              │
+    │  /new            begin a new session                                                                                 │
+    │  /rename TITLE   give this session a title                                                                           │
+    │  /tag +TAG -TAG  add and remove tags                                                                                 │
+    │  /fork [N]       fork from entry N or the end, and continue there                                                    │
+    │  /rewind [N]     go back to before entry N, or choose                                                                │
+    │  /compact        sum up the older part for the agent; the log keeps all                                              │
+    │  /retry          ask again for an answer that failed                                                                 │
+    │  /undo           take the last rename, tag or trash back                                                             │
+    └──────────────────────────────────────────────────────────────────────────────────────────────────────────────── 2/30 ┘
     You> /
     cursor 6,39
     "#);
     insta::assert_snapshot!(shown(&mut input, 30, 4), @r#"
-      /help           keys and co…
-    ▸ /sessions       the list of…
-      /resume [REF]   resume  2/28
+      /help          keys and com…
+    ▸ /sessions      the list of …
+      /resume [REF]  resume a 2/30
     You> /
     cursor 6,3
     "#);
@@ -198,8 +207,10 @@ fn offered_sessions_cannot_steer_the_terminal() {
     ];
     input.candidates(&Asked::Sessions("b".to_owned()), found);
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
-    ▸ The build �[31m漢字 is broken again and…  3 hours ago
-      About                                     yesterday
+    ┌──────────────────────────────────────────────────────────────────────────────┐
+    │▸ The build �[31m漢字 is broken again and…  3 hours ago                       │
+    │  About                                     yesterday                         │
+    └──────────────────────────────────────────────────────────────────────────────┘
     You> /resume b
     cursor 14,23
     "#);
@@ -212,9 +223,9 @@ fn a_search_through_the_history() {
     press(&mut input, KeyCode::Char('r'), KeyModifiers::CONTROL);
     write(&mut input, "build");
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
-    search 'build'> explain the Build script to me
-                    in two lines
-    cursor 28,22
+    history 'build'> explain the Build script to me
+                     in two lines
+    cursor 29,22
     "#);
     let terminal = screen(&mut input, 80, 24);
     let buffer = terminal.backend().buffer();

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+#[cfg(feature = "tui")]
+use tertulia_agents::api::Provider;
 use tertulia_agents::{Readiness, ToolSide};
 
 use crate::agents;
@@ -149,15 +151,35 @@ struct Line {
 }
 
 /// Column headings of the agent table.
-pub const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
+const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
 
-/// Returns every available agent as a table row for [`HEADINGS`].
-pub async fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
-    Ok(looked_at(settings, None)
-        .await?
-        .into_iter()
-        .map(Line::row)
-        .collect())
+/// Returns every available agent, or only the one of this name, for a list on the screen.
+#[cfg(feature = "tui")]
+pub async fn rows(
+    settings: &Settings,
+    only: Option<&str>,
+) -> CommandResult<Vec<tertulia_tui::host::AgentRow>> {
+    let lines = looked_at(settings, only).await?.into_iter();
+    let row = |line: Line| {
+        let (is_ready, remark) = line.ready();
+        let needs_key = Provider::parse(&line.kind)
+            .is_some_and(|provider| !provider.key_variables().is_empty());
+        let remark = match !is_ready && needs_key {
+            true => format!(
+                "{remark}; export it before you start tertulia, or name a `key_command` in [agents.{}] of the settings",
+                line.name
+            ),
+            false => remark.to_owned(),
+        };
+        tertulia_tui::host::AgentRow {
+            is_ready,
+            remark,
+            name: line.name,
+            kind: line.kind,
+            model: line.model,
+        }
+    };
+    Ok(lines.map(row).collect())
 }
 
 impl Line {

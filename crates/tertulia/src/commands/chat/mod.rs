@@ -35,6 +35,7 @@ const CHATS: Sort<'static> = Sort::of(Kind::Chat, None);
     tertulia chat                               a session on the terminal\n  \
     tertulia chat -p \"what is a tertulia?\"      one answer\n  \
     git diff | tertulia chat -p \"review this\"   standard input is attached below the prompt\n  \
+    tertulia chat -p \"what does @src/main.rs do?\"   attaches that file\n  \
     tertulia chat -c -p \"and in short?\"         continue the newest chat of this project\n  \
     tertulia --resume 5f3a9c1e                  resume that session, from any folder\n  \
     tertulia chat --follow -s 5f3a9c1e          read along what another program writes to it\n  \
@@ -51,9 +52,12 @@ pub struct ChatArgs {
     /// Model to use
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Attach this text file of the folder to the prompt, as @FILE in it does; may be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<String>,
     /// Only read the session, and show new messages as another program writes them; without REF, the
     /// newest
-    #[arg(long, conflicts_with_all = ["prompt", "print", "fork", "no_fork", "take_over", "ephemeral", "sealed", "session_file", "session_id"])]
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "print", "fork", "no_fork", "take_over", "ephemeral", "sealed", "session_file", "session_id"])]
     follow: bool,
     /// Whether the command line named this kind: `chat`, and not only the program
     #[arg(skip)]
@@ -127,6 +131,7 @@ pub fn prepare(
     };
     let found = target::find(&args.talk, sort, &workspace, ui)?;
     let words = args::first_words(found.prompt, words);
+    let words = input::with_files(words, &args.attach, &workspace.settings.cwd)?;
     let others = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat);
     let participants = match others {
         Some(row) => {

@@ -7,6 +7,7 @@ use clap::Args;
 use tertulia_core::entry::Kind;
 use tertulia_core::query::Row;
 use tertulia_engine::pair::{Next, Pair, budget};
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::{PairSpec, ParticipantSpec};
 
 use crate::args::GlobalArgs;
@@ -96,7 +97,7 @@ pub fn prepare(
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
     // A round budget without a task only changes the budget of an existing session.
-    let is_silent = |words: &String| budget::read(words).1.trim().is_empty();
+    let is_silent = |words: &Prompt| budget::read(&words.text).1.trim().is_empty();
     let silent = words.as_ref().is_none_or(is_silent);
     if silent && !on_screen && !args.talk.names_a_session() {
         return Err(args::nothing_to_say("pair"));

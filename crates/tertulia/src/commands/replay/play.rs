@@ -9,6 +9,7 @@ use tertulia_engine::conversation::TurnResult;
 use tertulia_engine::event::{SessionEvent, Tone, TurnStatus};
 use tertulia_engine::frontend::Frontend;
 use tertulia_engine::live::{CommandOutcome, LiveSession, SessionCommand};
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Setup;
 
 use super::plan::{ANOTHER_AGENT, Plan};
@@ -75,7 +76,10 @@ pub async fn play(setup: Setup, plan: &Plan, signals: &mut Signals, ui: &mut Ui)
         };
         report::begin_turn(completed + 1, plan, &turn.prompt, watcher.ui);
         let cancel = signals.cancel.clone();
-        let say = SessionCommand::Say(turn.prompt.clone());
+        let say = SessionCommand::Say(Prompt {
+            attached: turn.attachments.clone(),
+            ..Prompt::from(turn.prompt.as_str())
+        });
         let said = session.execute(say, &mut watcher, &cancel);
         let outcome = match signals.during(said).await {
             Ok(outcome) => outcome,

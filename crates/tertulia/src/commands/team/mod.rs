@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use tertulia_core::entry::Kind;
 use tertulia_core::query::Row;
 use tertulia_core::team::TeamFile;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::{ParticipantSpec, TeamSpec};
 
 use crate::args::GlobalArgs;
@@ -263,7 +264,7 @@ fn without_config(
 struct Words {
     typed: Option<String>,
     /// Including piped input.
-    all: Option<String>,
+    all: Option<Prompt>,
 }
 
 /// Rejects a team session from `--session-file` without a named team: the file may have come with a
@@ -311,8 +312,8 @@ fn seat_team(
     };
     let Words { typed, all } = words;
     if let Some(words) = all.as_ref().filter(|_| !on_screen) {
-        let typed = typed.as_ref().unwrap_or(words);
-        participants::check_speaker(&spec, &team, words, typed)?;
+        let typed = typed.as_ref().unwrap_or(&words.text);
+        participants::check_speaker(&spec, &team, &words.text, typed)?;
     }
     let participants = ParticipantSpec::Team(spec);
     let mut opening = Opening::prepare(participants, existing, args, workspace, ui)?;

@@ -77,7 +77,8 @@ pub fn help(kind: Kind) -> String {
             "the running agent, or exits if none is running",
         ),
     };
-    format!("{text}{before}A line that ends in \\ goes on in the next. Ctrl+C stops {stops}.")
+    let more = "!command runs a shell command as you, whose output the agent sees with your next prompt; @path attaches a text file.\n";
+    format!("{text}{before}{more}A line that ends in \\ goes on in the next. Ctrl+C stops {stops}.")
 }
 
 /// Returns the commands of a session of this kind, in the order of the help: the session itself
@@ -143,14 +144,30 @@ mod tests {
         insta::assert_snapshot!(help(Kind::Team), @r"
         /help                    this
         /info                    this session's id, title and message counts
+        /sessions                list this project's sessions
+        /resume REF              resume another session
+        /new                     begin a new session
+        /rename TITLE            give this session a title
+        /tag +TAG -TAG           add and remove tags
+        /fork [N]                fork from entry N or the end, and continue there
+        /rewind N                go back to before entry N, in a fork
+        /undo                    take the last rename, tag or trash back
+        /export [FORMAT] [FILE]  write this session to a file
+        /search WORDS            search all sessions
+        /compare REF             diff this session with another
+        /tree                    this session and its forks
+        /stats                   messages and tokens of this project
+        /agents                  which agents are ready
         /approve MODE            tool policy of this session: ask, edits, low, all or none; revokes what was allowed
         /permissions [revoke N]  what tools may do without asking; revoke one, or all
+        /team list               list the teams
         /members                 who is here
         /queue                   who is still to speak
         /task                    what the team works on
         /as NAME                 speak as this person unless a message begins with [FROM: name]; without a name, as the one whose turn it is
         /exit                    exit (also /end, /quit, Ctrl+D)
         @name at the beginning or [NEXT: name] anywhere asks a member next, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.
+        !command runs a shell command as you, whose output the agent sees with your next prompt; @path attaches a text file.
         A line that ends in \ goes on in the next. Ctrl+C stops the speaker and the queue, or exits if nobody is speaking.
         ");
     }

@@ -5,7 +5,8 @@ use std::fs;
 use super::*;
 
 fn complete(world: &World, asked: Asked) -> Vec<Candidate> {
-    held!(world.answer(Request::Complete(asked.clone())), Answer::Complete(of, candidates) => {
+    let request = Request::Complete(asked.clone(), Some("demo".to_owned()));
+    held!(world.answer(request), Answer::Complete(of, candidates) => {
         assert_eq!(of, asked);
         candidates.unwrap()
     })
@@ -57,8 +58,9 @@ fn models_are_those_of_the_agent() {
     let models = complete(&world, Asked::Models("d".to_owned()));
     assert_eq!(models.len(), 1);
     let ask = |agent: Option<&str>| {
-        let store_service = service(&world.workspace, agent, true);
-        let request = || Request::Complete(Asked::Models(String::new()));
+        let store_service = service(&world.workspace, true);
+        let agent = agent.map(str::to_owned);
+        let request = || Request::Complete(Asked::Models(String::new()), agent.clone());
         let answers = [
             store_service.answer(request()),
             store_service.answer(request()),

@@ -348,11 +348,8 @@ fn who_answers_and_which_teams_are_told_in_lines() {
         "{lines:?}"
     );
     assert!(lines[1].starts_with("broken"), "{lines:?}");
-    let lines = held!(world.answer(Request::Agents), Answer::Agents(lines) => lines.unwrap());
-    assert!(lines[0].starts_with("NAME"));
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("demo") && line.contains("ready"))
-    );
+    let request = Request::Agents(None);
+    let agents = held!(world.answer(request), Answer::Agents(_, agents) => agents.unwrap());
+    let is_demo = |agent: &tertulia_tui::host::AgentRow| agent.name == "demo" && agent.is_ready;
+    assert!(agents.iter().any(is_demo), "{agents:?}");
 }

@@ -30,12 +30,12 @@ fn what_was_said_is_there_in_the_next_talk() {
     let world = World::new("files");
     let mut workspace = world.workspace.clone();
     workspace.settings.data = world.folder.path().join("new/folder");
-    let store_service = service(&workspace, None, false);
+    let store_service = service(&workspace, false);
     assert!(told(&store_service).is_empty());
     for words in ["one", "two\nlines \u{1b} 漢", "  ", "two\nlines \u{1b} 漢"] {
         remember(&store_service, words);
     }
-    let again = service(&workspace, None, false);
+    let again = service(&workspace, false);
     assert_eq!(told(&again), ["one", "two\nlines \u{1b} 漢"]);
     assert_eq!(mode(&workspace.settings.data), 0o700);
     assert_eq!(mode(&workspace.settings.data.join("history.jsonl")), 0o600);
@@ -56,7 +56,7 @@ fn secrets_are_not_kept() {
 #[test]
 fn an_ephemeral_talk_leaves_nothing() {
     let world = World::new("sqlite");
-    remember(&service(&world.workspace, None, true), "hush");
+    remember(&service(&world.workspace, true), "hush");
     let forgetful = World::new("memory");
     remember(&forgetful.store_service(), "hush");
     for world in [&world, &forgetful] {
