@@ -147,12 +147,13 @@ impl Server {
         }
     }
 
-    /// Releases a lock. Its row stays, so that the next holder gets a higher number.
+    /// Releases a lock. Its row stays, so that the next holder gets a higher number, and loses the token: a
+    /// renewal that is under way finds no lock to renew.
     pub(super) async fn release_lease(&self, id: SessionId) -> StoreResult<()> {
         let Some(lease) = self.leases.borrow_mut().remove(&id) else {
             return Ok(());
         };
-        let sql = "UPDATE tertulia_lease SET expires = now() - interval '1 second'
+        let sql = "UPDATE tertulia_lease SET expires = now() - interval '1 second', token = $3
                    WHERE session = $1 AND token = $2";
         self.run(
             "cannot release a lock",
@@ -162,6 +163,7 @@ impl Server {
                 let values = [
                     (&id.uuid() as _, Type::UUID),
                     (&lease.token as _, Type::UUID),
+                    (&Uuid::nil() as _, Type::UUID),
                 ];
                 execute(client, sql, &values).await?;
                 Ok(())

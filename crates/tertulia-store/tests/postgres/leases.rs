@@ -54,6 +54,23 @@ fn a_lock_is_renewed_while_it_is_held() {
     assert_eq!(now(there.holder(writer.id)).unwrap(), None);
 }
 
+/// A renewal that reaches the server after the release does not bring the lock back.
+#[test]
+fn a_late_renewal_renews_nothing() {
+    let schema = Schema::new();
+    let here = PostgresStore::open(with_short_leases(&schema, schema.url())).unwrap();
+    let writer = Writer::begin(&here, &still_clock(1));
+    let lock = now(here.claim(writer.id)).unwrap().unwrap();
+    let token = schema.sql("SELECT token FROM tertulia_lease").remove(0);
+    let token = token[0].clone().unwrap();
+    drop(lock);
+    schema.sql(&format!(
+        "UPDATE tertulia_lease SET expires = now() + interval '1 hour' WHERE token = '{token}'"
+    ));
+    let there = PostgresStore::open(with_short_leases(&schema, schema.url())).unwrap();
+    assert!(now(there.claim(writer.id)).unwrap().is_some());
+}
+
 /// The lock of a holder that is cut off ends, and its late append is refused: not interleaved with
 /// those of the next holder, nor before them.
 #[test]
