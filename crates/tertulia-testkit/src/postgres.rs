@@ -34,10 +34,18 @@ bin=$1; dir=$2; port=$3
   -c max_connections=300 -c shared_buffers=64MB >"$dir/log" 2>&1 &
 server=$!
 trap 'kill -INT $server; wait $server; exit' TERM
+exec 9<>"$dir/users"
 idle=0
-while kill -0 $server 2>/dev/null && [ $idle -lt 20 ]; do
+while kill -0 $server 2>/dev/null; do
   sleep 1 & wait $!
-  if flock -n "$dir/users" true; then idle=$((idle + 1)); else idle=0; fi
+  if flock -n 9; then
+    idle=$((idle + 1))
+    # Ends with the lock: a test that comes now waits until the server is gone, and starts another.
+    [ $idle -lt 20 ] || break
+    flock -u 9
+  else
+    idle=0
+  fi
 done
 kill -INT $server 2>/dev/null
 wait $server
