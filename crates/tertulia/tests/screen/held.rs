@@ -5,7 +5,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use tertulia_testkit::terminal::Terminal;
 
-use super::stage::{leave, open, open_with, say, status_says, talk};
+use super::stage::{leave, open, open_with, ready, say, status_says, talk};
 use crate::home::{Home, both};
 use crate::running::Running;
 
@@ -36,8 +36,13 @@ fn it_is_read_along_and_taken_over_and_back() {
         // The first one finds out without writing, and reads along.
         status_says(&mut first, "read only");
         other.type_text("\n");
-        other.sees("from the second");
-        first.sees("from the second");
+        // The prompt has the same words as its answer.
+        for terminal in [&mut other, &mut first] {
+            terminal.wait_for("the answer", |screen| {
+                screen.rows_with("from the second") >= 2
+            });
+        }
+        ready(&mut other);
         leave(&mut other);
         // It is free again.
         first.sees("has closed the session");
