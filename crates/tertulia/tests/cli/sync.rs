@@ -366,6 +366,40 @@ fn a_watch_exchanges_changes_and_costs_nothing_when_idle() {
 }
 
 #[test]
+fn a_watch_says_once_what_it_cannot_move() {
+    let (here, there) = (Home::with(Backend::Files), Home::new());
+    there.say("echo theirs");
+    here.say("echo damaged");
+    let log = files_below(&here.files_folder())
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .unwrap();
+    let altered = fs::read_to_string(&log)
+        .unwrap()
+        .replace("damaged", "altered");
+    fs::write(&log, altered).unwrap();
+    let prepared = here.prepare(&["sync", "--watch", &there.store_url()]);
+    let (mut child, lines) = watching(&prepared);
+    let mut seen = Vec::new();
+    let mut said = 0;
+    for line in lines {
+        let is_round = line.contains("pushed") || line.contains("pulled");
+        seen.push(line);
+        if is_round {
+            said += 1;
+            if said == 3 {
+                break;
+            }
+            there.say(&format!("echo round {said}"));
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let warned = seen.iter().filter(|line| line.contains("was not moved"));
+    assert_eq!(warned.count(), 1, "{seen:#?}");
+}
+
+#[test]
 fn a_watch_over_a_link_hears_of_changes_there() {
     let (here, there) = (Home::with(Backend::Files), Home::new());
     let ssh = stand_in(&here, &there);

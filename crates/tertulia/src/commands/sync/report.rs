@@ -1,5 +1,7 @@
 //! What was moved, in words and as JSON.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use tertulia_core::id::SessionId;
 use tertulia_store::sync::{Skipped, Transferred};
@@ -10,9 +12,12 @@ use crate::link::PartnerUrl;
 use crate::show;
 use crate::ui::Ui;
 
+/// Sessions that were not moved in the last round of an exchange that goes on, with the reason: said once.
+pub type Known = BTreeSet<String>;
+
 /// Reports a whole exchange.
 pub fn report(exchange: &Exchange, url: &PartnerUrl, doing: Doing, ui: &mut Ui) {
-    warn_of_skipped(exchange, ui);
+    warn_of_skipped(exchange, &mut Known::new(), ui);
     if ui.json {
         ui.document(&document(exchange, url));
         return;
@@ -37,8 +42,8 @@ pub fn report(exchange: &Exchange, url: &PartnerUrl, doing: Doing, ui: &mut Ui) 
 }
 
 /// Reports one round of an exchange that goes on, on one line, if something was moved.
-pub fn round(exchange: &Exchange, at: &str, ui: &mut Ui) {
-    warn_of_skipped(exchange, ui);
+pub fn round(exchange: &Exchange, at: &str, known: &mut Known, ui: &mut Ui) {
+    warn_of_skipped(exchange, known, ui);
     if exchange.both().all(|(_, moved)| moved.is_empty()) {
         return;
     }
@@ -96,23 +101,31 @@ fn note_diverged(exchange: &Exchange, ui: &mut Ui) {
     }
 }
 
-fn warn_of_skipped(exchange: &Exchange, ui: &mut Ui) {
+fn warn_of_skipped(exchange: &Exchange, known: &mut Known, ui: &mut Ui) {
+    let before = std::mem::take(known);
     for (side, moved) in exchange.both() {
         for skipped in &moved.skipped {
             let name = skipped
                 .session
                 .map_or("a session".to_owned(), |id| format!("session {id}"));
-            let text = match skipped.is_open() {
-                true => format!(
-                    "{name} is open {side}; its {} come with the next sync",
-                    show::count(skipped.entries, "new entry")
-                ),
+            let problem = match skipped.is_open() {
+                true => format!("{name} is open {side}"),
                 false if skipped.is_sealed_in_one() => {
                     format!("{name} was not moved: {}", reason(skipped, side))
                 }
                 false => format!("{name} was not moved {side}: {}", skipped.error),
             };
-            ui.warn(&text);
+            if !before.contains(&problem) {
+                let later = match skipped.is_open() {
+                    true => {
+                        let entries = show::count(skipped.entries, "new entry");
+                        format!("; its {entries} come with the next sync")
+                    }
+                    false => String::new(),
+                };
+                ui.warn(&format!("{problem}{later}"));
+            }
+            known.insert(problem);
         }
     }
 }

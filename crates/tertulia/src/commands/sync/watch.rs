@@ -29,7 +29,10 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
     let (sender, changes) = channel();
     // Watching begins first, so that nothing is missed between the exchange and the first event.
     let here = watch_store(&workspace.settings.store, tell(&sender))?;
-    let mut pause = RECONNECT.0;
+    let mut progress = Progress {
+        pause: RECONNECT.0,
+        known: report::Known::new(),
+    };
     let mut is_first = true;
     loop {
         let linked = match connect(workspace, url, &sender, ui) {
@@ -39,7 +42,7 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
                 }
                 let polls = polls || here.is_none();
                 let work = (&connection, polls);
-                exchange_on(workspace, work, &changes, &mut pause, ui)
+                exchange_on(workspace, work, &changes, &mut progress, ui)
             }
             // The first time, a wrong address is an error.
             Err(error) if is_first => return Err(error),
@@ -53,11 +56,18 @@ pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResul
         ui.warn(&format!(
             "{}; trying again in {} s",
             error.words(),
-            pause.as_secs()
+            progress.pause.as_secs()
         ));
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(RECONNECT.1);
+        std::thread::sleep(progress.pause);
+        progress.pause = (progress.pause * 2).min(RECONNECT.1);
     }
+}
+
+/// What is kept from one connection to the next.
+struct Progress {
+    /// Pause before the next attempt to connect. Each success resets it.
+    pause: Duration,
+    known: report::Known,
 }
 
 /// Returns true if the other store is reached over the network, so that it may be away for a while.
@@ -126,13 +136,12 @@ struct Watched {
     _watcher: Option<notify::RecommendedWatcher>,
 }
 
-/// Exchanges sessions after every change, until that fails. Each success resets the pause before
-/// the next attempt to connect.
+/// Exchanges sessions after every change, until that fails.
 fn exchange_on(
     workspace: &Workspace,
     (watched, polls): (&Watched, bool),
     changes: &Receiver<()>,
-    pause: &mut Duration,
+    progress: &mut Progress,
     ui: &mut Ui,
 ) -> CommandResult<std::convert::Infallible> {
     loop {
@@ -143,10 +152,11 @@ fn exchange_on(
             Doing::Write,
             ui,
         )?;
-        *pause = RECONNECT.0;
+        progress.pause = RECONNECT.0;
         let now = workspace.sessions.clock().now();
         let at = now.to_zoned(jiff::tz::TimeZone::system());
-        report::round(&done, &at.strftime("%H:%M:%S").to_string(), ui);
+        let at = at.strftime("%H:%M:%S").to_string();
+        report::round(&done, &at, &mut progress.known, ui);
         let mut skipped = done.both().flat_map(|(_, moved)| &moved.skipped);
         let waits = polls || skipped.any(tertulia_store::sync::Skipped::is_open);
         next_change(changes, waits)?;
