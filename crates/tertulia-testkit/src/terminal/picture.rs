@@ -208,7 +208,8 @@ fn draw_run(picture: &mut String, run: &Run, y: u32) {
         left(run.column) + blanks as u32 * WIDTH,
         y + BASELINE,
         run.look.attributes(),
-        escaped(text)
+        // Browsers join several blanks to one, and stretch the rest to the width of the run.
+        escaped(text).replace("  ", "\u{a0}\u{a0}")
     );
 }
 

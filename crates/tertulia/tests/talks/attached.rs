@@ -65,6 +65,17 @@ fn a_file_is_sent_recorded_found_and_sent_again() {
 }
 
 #[test]
+fn a_snapshot_has_no_place_for_files_and_says_so() {
+    let home = Home::new();
+    fs::write(home.project().join("notes.txt"), "walrus tusks\n").unwrap();
+    home.run(&["team", "init"]).ok();
+    home.run(&["team", "demo", "read @notes.txt"]).ok();
+    let exported = home.run(&["export", "--format", "snapshot"]).ok();
+    let exported = exported.notes("left out: attached files (1)");
+    assert!(!exported.stdout.contains("walrus"));
+}
+
+#[test]
 fn secrets_in_a_file_are_not_written() {
     let world = world();
     let key = "sk-ant-api03-".to_owned() + &"a1B2".repeat(20);

@@ -126,6 +126,9 @@ fn snapshot(meta: &SessionMeta, log: &Log) -> CommandResult<Rendered> {
     for _ in kept..log.messages().count() {
         left_out.count("messages of tools or with nothing but tool calls");
     }
+    for _ in log.messages().flat_map(|(_, message)| &message.attachments) {
+        left_out.count("attached files");
+    }
     Ok(Rendered {
         content: Form::Snapshot.content(meta, log)?,
         left_out,
