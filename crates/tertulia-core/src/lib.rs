@@ -26,6 +26,7 @@
 //! | [`diff`] | difference of two sessions, by messages and by words |
 //! | [`merge`] | one session of two |
 //! | [`align`] | alignment of two sequences |
+//! | [`text_diff`] | difference of two lists of texts, such as lines |
 //! | [`jsonl`] | export and import of a whole log as text |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
@@ -58,4 +59,5 @@ pub mod session;
 pub mod sizes;
 pub mod stats;
 pub mod team;
+pub mod text_diff;
 pub mod tool_files;

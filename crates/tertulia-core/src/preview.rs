@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
+use crate::text_diff::{Change, TextDiff};
 
 /// Maximum number of lines of a diff.
 const MOST_LINES: usize = 200;
@@ -66,21 +66,15 @@ pub fn diff(name: &str, old: Option<&str>, new: &str) -> String {
         Some(_) => name,
         None => "/dev/null",
     };
-    // Split here, because the diff library treats a lone CR as a line end.
-    let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .newline_terminated(true)
-        .diff_slices(&lines(old.unwrap_or_default()), &lines(new));
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(before, name)
-        .to_string();
-    match (text.is_empty(), old) {
+    let diff = TextDiff::of_lines(old.unwrap_or_default(), new, Some(DIFF_TIME));
+    let hunks = diff.unified(Some("\\ No newline at end of file"));
+    match (hunks.is_empty(), old) {
         (true, Some(_)) => format!("{name} stays as it is"),
         (true, None) => format!("{name} becomes an empty file"),
-        (false, _) => shortened(&with_plain_line_ends(&text)),
+        (false, _) => {
+            let text = format!("--- {before}\n+++ {name}\n{hunks}");
+            shortened(&with_plain_line_ends(&text))
+        }
     }
 }
 
@@ -90,16 +84,14 @@ pub fn changed_lines(old: &str, new: &str) -> (usize, usize) {
     if old.len() + new.len() > MOST_COUNTED {
         return (new.lines().count(), old.lines().count());
     }
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_slices(&old, &new);
-    let count = |tag| {
-        diff.iter_all_changes()
-            .filter(|change| change.tag() == tag)
+    let (old, new) = (old.lines().collect(), new.lines().collect());
+    let diff = TextDiff::new(old, new, Some(DIFF_TIME));
+    let count = |wanted| {
+        diff.changes()
+            .filter(|(change, _)| *change == wanted)
             .count()
     };
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+    (count(Change::Insert), count(Change::Delete))
 }
 
 /// Describes a file to delete: name, size and first lines.

@@ -1,7 +1,7 @@
 //! Renders the content of an agent's messages and tools as text.
 
 use serde_json::Value;
-use similar::TextDiff;
+use tertulia_core::text_diff::TextDiff;
 
 /// Maximum number of bytes kept of a tool's output.
 const OUTPUT_LIMIT: usize = 64 * 1024;
@@ -46,9 +46,7 @@ pub(super) fn of_tool(content: &Value) -> String {
 fn diff(part: &Value) -> String {
     let word = |key: &str| part[key].as_str().unwrap_or_default();
     let (old, new) = (word("oldText"), word("newText"));
-    let changes = TextDiff::from_lines(old, new);
-    let mut unified = changes.unified_diff();
-    let unified = unified.context_radius(3).missing_newline_hint(false);
+    let unified = TextDiff::of_lines(old, new, None).unified(None);
     format!("{}\n{unified}", word("path")).trim_end().to_owned()
 }
 

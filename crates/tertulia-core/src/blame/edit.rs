@@ -3,9 +3,9 @@
 //! patch.
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use crate::entry::ToolCall;
+use crate::text_diff::{Change, TextDiff};
 
 /// Names of the argument that holds the whole content.
 const WHOLE: &[&str] = &["content", "contents", "file_text", "text"];
@@ -70,13 +70,11 @@ fn new_lines(before: &str, after: &str) -> Vec<String> {
         return new.map(str::to_owned).collect();
     }
     // Compared without line ends: a replaced text may begin and end within a line.
-    let (before, after): (Vec<&str>, Vec<&str>) =
-        (before.lines().collect(), after.lines().collect());
-    let diff = TextDiff::from_slices(&before, &after);
+    let diff = TextDiff::new(before.lines().collect(), after.lines().collect(), None);
     let inserted = diff
-        .iter_all_changes()
-        .filter(|change| change.tag() == ChangeTag::Insert);
-    inserted.map(|change| change.value().to_owned()).collect()
+        .changes()
+        .filter(|(change, _)| *change == Change::Insert);
+    inserted.map(|(_, line)| line.to_owned()).collect()
 }
 
 /// Returns the changes that a call makes to the file at `path`, which is compared by its end:

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffTag, capture_diff_slices};
+use crate::text_diff::{Part, TextDiff};
 
 /// Maximum number of words, or of lines, that are compared one by one. The cost grows with the product
 /// of length and difference, so longer texts are compared by lines, and even longer ones as a whole.
@@ -88,13 +88,13 @@ fn compared(a: &str, ends_a: &[usize], b: &str, ends_b: &[usize]) -> Vec<Block> 
         let end = |count: usize| count.checked_sub(1).map_or(0, |last| ends[last]);
         end(range.start)..end(range.end)
     };
-    let ops = capture_diff_slices(Algorithm::Myers, &pieces_a, &pieces_b).into_iter();
-    let block = |op: similar::DiffOp| Block {
-        equal: op.tag() == DiffTag::Equal,
-        a: bytes(ends_a, op.old_range()),
-        b: bytes(ends_b, op.new_range()),
+    let diff = TextDiff::new(pieces_a, pieces_b, None);
+    let block = |part: Part| Block {
+        equal: part.equal,
+        a: bytes(ends_a, part.old),
+        b: bytes(ends_b, part.new),
     };
-    ops.map(block).collect()
+    diff.parts().map(block).collect()
 }
 
 /// Joins changes with nothing but blanks between them: a changed phrase reads better than its words

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use similar::TextDiff;
-
 use super::{AnswerEnd, RecordedTurn};
+use crate::text_diff::TextDiff;
 
 /// Time limit for the search for the largest common part of two texts; after it, a smaller one is
 /// used.
@@ -125,10 +124,8 @@ pub fn similarity(one: &str, other: &str) -> f64 {
     if one == other {
         return 1.0;
     }
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_slices(&words(one), &words(other));
-    let ratio = (f64::from(diff.ratio()) * 10_000.0).round() / 10_000.0;
+    let diff = TextDiff::new(words(one), words(other), Some(DIFF_TIME));
+    let ratio = (diff.ratio() * 10_000.0).round() / 10_000.0;
     // Texts that differ in spaces only, or long ones that differ in one word, would have 1.
     ratio.clamp(0.0, 0.9999)
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
 use tertulia_core::entry::Body;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
+use tertulia_core::text_diff::TextDiff;
 use tertulia_engine::error::ErrorKind;
 use tertulia_engine::text::ago;
 use tertulia_engine::text::{fit, harmless};
@@ -119,18 +119,9 @@ fn parting(shared: Seq, one: &Row, other: &Row) -> String {
 fn differences(one: &[String], other: &[String]) -> Vec<String> {
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let other: Vec<&str> = other.iter().map(String::as_str).collect();
-    let diff = TextDiff::configure()
-        .timeout(PATIENCE)
-        .diff_slices(&one, &other);
-    diff.iter_all_changes()
-        .map(|change| {
-            let mark = match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-            };
-            format!("{mark} {}", change.value()).trim_end().to_owned()
-        })
+    let diff = TextDiff::new(one, other, Some(PATIENCE));
+    diff.changes()
+        .map(|(change, line)| format!("{} {line}", change.sign()).trim_end().to_owned())
         .collect()
 }
 
