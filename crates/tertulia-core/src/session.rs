@@ -177,6 +177,12 @@ impl Status {
 }
 
 impl SessionMeta {
+    /// Reads metadata that a store derived and keeps as JSON. Compiled here once, not for every place that
+    /// reads a row.
+    pub fn from_json(row: &[u8]) -> Result<SessionMeta, serde_json::Error> {
+        serde_json::from_slice(row)
+    }
+
     /// Returns metadata that has only an id.
     pub fn blank(id: SessionId) -> SessionMeta {
         SessionMeta {

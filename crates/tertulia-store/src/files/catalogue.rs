@@ -214,7 +214,7 @@ impl Catalogue {
         shared_prefix: u32,
     ) -> StoreResult<Option<(i64, Record)>> {
         let read = |row: &rusqlite::Row<'_>| {
-            let Ok(meta) = serde_json::from_str(&row.get::<_, String>(9)?) else {
+            let Ok(meta) = SessionMeta::from_json(row.get::<_, String>(9)?.as_bytes()) else {
                 return Ok(None);
             };
             let base: Option<[u8; 16]> = row.get(6)?;
@@ -394,7 +394,7 @@ impl Catalogue {
                 .query_row(params![no, upto.0], |row| row.get(0))
                 .optional()
         })?;
-        Ok(row.and_then(|row| serde_json::from_str(&row).ok()))
+        Ok(row.and_then(|row: String| SessionMeta::from_json(row.as_bytes()).ok()))
     }
 
     /// Returns all logs with their heads.

@@ -89,7 +89,9 @@ impl FilesEngine {
                 .collect()
         };
         let rows = read().map_err(|error| catalogue.say(error))?;
-        let metas = rows.iter().map(|row| serde_json::from_str(row));
+        let metas = rows
+            .iter()
+            .map(|row| SessionMeta::from_json(row.as_bytes()));
         Ok(metas.filter_map(Result::ok).collect())
     }
 

@@ -104,7 +104,7 @@ pub(super) async fn found(client: &Client, row: &Row) -> Answer<Found> {
     let base_seq: Option<i64> = row.try_get(3)?;
     let base = base.zip(base_seq).map(|(log, seq)| (log, seq_of(seq)));
     let state: i16 = row.try_get(4)?;
-    let stored: Option<SessionMeta> = serde_json::from_slice(row.try_get(5)?).ok();
+    let stored = SessionMeta::from_json(row.try_get(5)?).ok();
     let name = id.unwrap_or(SessionId::new(log));
     let meta = match &stored {
         Some(meta) => meta.clone(),
@@ -161,7 +161,7 @@ pub(super) async fn summary_at(client: &Client, found: &Found, seq: Seq) -> Answ
     let owner = owner_of(client, (found.log, found.base), seq).await?;
     let snapshot = snapshot_before(client, owner, seq).await?;
     let mut meta = snapshot
-        .and_then(|(_, row)| serde_json::from_slice::<SessionMeta>(&row).ok())
+        .and_then(|(_, row)| SessionMeta::from_json(&row).ok())
         .unwrap_or_else(|| SessionMeta::blank(found.meta.id));
     let log = (owner, base_of(client, owner).await?);
     let lines = read_lines(client, log, meta.head.seq, seq, usize::MAX).await?;

@@ -138,7 +138,7 @@ async fn size_rows(client: &Client) -> Answer<Vec<SizeRow>> {
         let base: Option<Uuid> = row.try_get(2)?;
         let base_seq: Option<i64> = row.try_get(3)?;
         let json: &[u8] = row.try_get(5)?;
-        let meta: Option<SessionMeta> = serde_json::from_slice(json).ok();
+        let meta = SessionMeta::from_json(json).ok();
         rows.push(SizeRow {
             log,
             id: SessionId::new(row.try_get::<_, Option<Uuid>>(1)?.unwrap_or(log)),

@@ -96,7 +96,7 @@ impl SealedStore {
         let kept = fs::read(self.row_file(id)?).ok()?;
         let kept: KeptRow = serde_json::from_slice(&kept).ok()?;
         let words = key.decrypt(&shown(id, kept.seq, &kept.hash), &kept.data);
-        let meta: SessionMeta = serde_json::from_slice(&words.ok()?).ok()?;
+        let meta = SessionMeta::from_json(&words.ok()?).ok()?;
         (meta.head.seq == kept.seq).then_some(meta)
     }
 

@@ -277,7 +277,7 @@ fn stored_row(connection: &Connection, no: i64) -> Option<Result<SessionMeta, se
             row.get(0)
         })
         .ok()?;
-    Some(serde_json::from_str(&row))
+    Some(SessionMeta::from_json(row.as_bytes()))
 }
 
 fn same_row(

@@ -123,10 +123,7 @@ impl SqliteEngine {
         let say = self.say();
         let read = |row: &SqlRow<'_>| {
             let json = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
-            Ok((
-                row.get::<_, i64>(1)?,
-                serde_json::from_slice::<SessionMeta>(json).ok(),
-            ))
+            Ok((row.get::<_, i64>(1)?, SessionMeta::from_json(json).ok()))
         };
         let rows: Vec<(i64, Option<SessionMeta>)> = self
             .connection

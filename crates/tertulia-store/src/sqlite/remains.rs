@@ -436,8 +436,8 @@ fn looks_like_entry(values: &[Value<'_>]) -> bool {
 /// Parses a row of the session table; the caller sets the id.
 fn session_row(values: &[Value<'_>]) -> Option<SessionRow> {
     let state = values.get(9)?.int()?;
-    let meta: Option<SessionMeta> = match values.get(12)? {
-        Value::Text(row) => serde_json::from_slice(row).ok(),
+    let meta = match values.get(12)? {
+        Value::Text(row) => SessionMeta::from_json(row).ok(),
         _ => None,
     };
     let base = values.get(3)?.int().zip(values.get(4)?.int());

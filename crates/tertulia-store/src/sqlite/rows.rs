@@ -132,7 +132,7 @@ fn find_where(
     let base = base.map(|(no, seq): (i64, i64)| (no, Seq(seq.cast_unsigned())));
     let id = id_from(id);
     // The row is derived: if it is damaged, the log still has the data.
-    let meta = match serde_json::from_slice(&json) {
+    let meta = match SessionMeta::from_json(&json) {
         Ok(meta) => meta,
         Err(_) => refold(connection, say, (no, base), id, |_, _| Ok(()))?,
     };
@@ -184,7 +184,7 @@ pub(super) fn summary_at(
         })
         .map_err(say.of("cannot read a summary"))?;
     let mut meta = snapshot
-        .and_then(|row| serde_json::from_str::<SessionMeta>(&row).ok())
+        .and_then(|row| SessionMeta::from_json(row.as_bytes()).ok())
         .unwrap_or_else(|| SessionMeta::blank(found.meta.id));
     let log = (owner, base_of(connection, say, owner)?);
     let lines = read_lines(connection, say, log, meta.head.seq, seq, usize::MAX)?;
