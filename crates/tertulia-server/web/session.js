@@ -253,7 +253,7 @@ export class SessionView {
     this.permission.clear();
     this.#setAnswering(false);
     // Before the first page is there, that page has everything.
-    if (this.#session) this.#refreshFrom(this.transcript.unsettled);
+    if (this.#session) this.#refreshFrom(this.transcript.last);
   }
 
   #event(event, isReplayed) {
@@ -314,9 +314,7 @@ export class SessionView {
         announce(`${entry.speaker.displayName ?? entry.speaker.name}: ${text.slice(0, 300)}`);
       }
     }
-    // Results stand with their calls, and reasoning with its answer.
-    const isLate = entry.type === 'thought' || entry.role === 'tool' || entry.type === 'shell_output';
-    this.#refreshFrom(isLate ? this.transcript.unsettled : entry.seq - 1);
+    this.#refreshFrom(entry.seq - 1);
   }
 
   onHeld({ message }) {

@@ -18,6 +18,9 @@ export class Transcript {
   head = 0;
   /** The loaded entries: `{seq, html, node}`, by sequence number. */
   #entries = [];
+  /** The part of the log that is loaded. Not every entry of it has something to show. */
+  #first = 1;
+  #last = 0;
   #moreBefore = false;
   #moreAfter = false;
   #isLoading = false;
@@ -72,15 +75,13 @@ export class Transcript {
 
   /** Sequence number of the last loaded entry. */
   get last() {
-    return this.#entries.at(-1)?.seq ?? 0;
+    return this.#last;
   }
 
-  /** Sequence number from which entries may still change: a late result belongs to its call. */
-  get unsettled() {
-    return this.#entries.at(-12)?.seq ?? 0;
-  }
-
-  /** Fetches again what follows `seq` (exclusive), if the end is shown. Returns the page. */
+  /**
+   * Fetches what follows entry `seq`, with earlier entries that show a part of it. Returns the page,
+   * which is shown if the end is.
+   */
   async refresh(seq) {
     const page = await this.#fetchPage({ after: seq, limit: PAGE });
     this.head = Math.max(this.head, page.head);
@@ -92,13 +93,13 @@ export class Transcript {
     if (page.more_after) {
       // Too much has happened to show every entry that was missed.
       if (this.#sticks) return this.open(0);
-      this.#anchored(() => this.#put(page.entries));
       this.#moreAfter = true;
-      this.#space();
+      this.#anchored(() => {});
       return page;
     }
     this.#anchored(() => {
-      this.#put(page.entries);
+      this.#last = Math.max(this.#last, page.last);
+      this.#put(page.entries.filter((entry) => entry.seq >= this.#first));
       if (this.#sticks) this.#prune('top');
     });
     return page;
@@ -174,6 +175,8 @@ export class Transcript {
     this.#list.replaceChildren();
     this.#moreBefore = page.more_before;
     this.#moreAfter = page.more_after;
+    this.#first = page.first;
+    this.#last = page.last;
     this.head = page.head;
     this.#put(page.entries);
     this.#space();
@@ -231,22 +234,29 @@ export class Transcript {
     this.#sticks = !this.#moreAfter && toEnd < NEAR_END;
     this.#toEnd.hidden = this.#sticks || (!this.#moreAfter && toEnd < clientHeight);
     if (this.#isLoading) return;
-    if (this.#moreBefore && scrollTop < above - clientHeight * 3) this.#jump(scrollTop / above, 1, this.#entries[0].seq);
+    if (this.#moreBefore && scrollTop < above - clientHeight * 3) this.#jump(scrollTop / above, 1, this.#first);
     else if (this.#moreBefore && scrollTop < above + clientHeight * 2) this.#more('before');
     else if (this.#moreAfter && scrollTop > below + clientHeight * 2) {
-      this.#jump((scrollTop - below) / this.#bottom.offsetHeight, this.last, this.head);
+      this.#jump((scrollTop - below) / this.#bottom.offsetHeight, this.#last, this.head);
     } else if (this.#moreAfter && scrollTop + clientHeight * 3 > below) this.#more('after');
   }
 
   /** Loads the entries next to the window. */
   async #more(side) {
-    const edge = side === 'before' ? this.#entries[0] : this.#entries.at(-1);
-    await this.#load({ [side]: edge.seq, limit: PAGE }, (page) => this.#anchored(() => {
-      if (side === 'before') this.#moreBefore = page.more_before && page.entries.length > 0;
-      else this.#moreAfter = page.more_after && page.entries.length > 0;
+    const edge = side === 'before' ? this.#first : this.#last;
+    await this.#load({ [side]: edge, limit: PAGE }, (page) => this.#anchored(() => {
       this.head = Math.max(this.head, page.head);
-      this.#put(page.entries);
-      this.#prune(side === 'before' ? 'bottom' : 'top');
+      if (side === 'before') {
+        this.#first = Math.min(this.#first, page.first);
+        this.#moreBefore = page.more_before;
+        this.#put(page.entries);
+        this.#prune('bottom');
+      } else {
+        this.#last = Math.max(this.#last, page.last);
+        this.#moreAfter = page.more_after;
+        this.#put(page.entries.filter((entry) => entry.seq >= this.#first));
+        this.#prune('top');
+      }
     }));
   }
 
@@ -276,8 +286,13 @@ export class Transcript {
     if (excess <= 0) return;
     const gone = side === 'top' ? this.#entries.splice(0, excess) : this.#entries.splice(-excess);
     for (const { node } of gone) node.remove();
-    if (side === 'top') this.#moreBefore = true;
-    else this.#moreAfter = true;
+    if (side === 'top') {
+      this.#moreBefore = true;
+      this.#first = this.#entries[0].seq;
+    } else {
+      this.#moreAfter = true;
+      this.#last = this.#entries.at(-1).seq;
+    }
   }
 
   /** Changes the entries, and keeps the first visible one where it is. */
@@ -294,12 +309,11 @@ export class Transcript {
 
   /** Gives the spacers the height that the entries outside of the window probably have. */
   #space() {
-    const first = this.#entries[0]?.seq ?? 1;
     const height = this.#list.offsetHeight;
-    if (height && this.#entries.length) this.#average = Math.max(16, height / (this.last - first + 1));
+    if (height && this.#last >= this.#first) this.#average = Math.max(8, height / (this.#last - this.#first + 1));
     const tall = (count) => `${Math.min(TALLEST_SPACER, Math.round(count * this.#average))}px`;
-    this.#top.style.height = this.#moreBefore ? tall(first - 1) : '0';
-    this.#bottom.style.height = this.#moreAfter ? tall(this.head - this.last) : '0';
+    this.#top.style.height = this.#moreBefore ? tall(this.#first - 1) : '0';
+    this.#bottom.style.height = this.#moreAfter ? tall(this.head - this.#last) : '0';
     this.live.hidden = this.#moreAfter;
     if (this.#moreAfter) this.#toEnd.hidden = false;
   }
