@@ -76,14 +76,14 @@ export class SessionView {
       event: (event, isReplayed) => this.#event(event, isReplayed),
       failed: (error) => error.kind !== 'not_found' && complain(error),
     });
+    this.#showPending();
+    if (!matchMedia('(pointer: coarse)').matches && !seq) this.composer.focus();
     try {
       this.#showPage(await this.transcript.open(seq));
     } catch (error) {
       if (!this.#isClosed) this.#problem(error);
     }
     if (this.#dirty !== null) this.#refreshFrom(this.#dirty);
-    if (!matchMedia('(pointer: coarse)').matches && !seq) this.composer.focus();
-    this.#showPending();
   }
 
   close() {

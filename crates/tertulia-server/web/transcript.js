@@ -102,6 +102,7 @@ export class Transcript {
       this.#put(page.entries.filter((entry) => entry.seq >= this.#first));
       if (this.#sticks) this.#prune('top');
     });
+    this.#toEnd.classList.toggle('new', !this.#sticks);
     return page;
   }
 
