@@ -184,8 +184,9 @@ export class SessionList {
     return element('li', {}, element('a', { href: `/s/${id}`, 'data-id': id, 'aria-current': id === this.#current ? 'page' : null },
       element('span', { class: 'title' }, title || 'Untitled'),
       element('time', { datetime: updated }, age(updated)),
-      element('span', { class: 'facts' }, facts.join(' · '), ...(tags ?? []).map((tag) => element('span', { class: 'tag' }, tag))),
-      LIVE[phase] && element('span', { class: `badge ${phase}` }, LIVE[phase])));
+      element('span', { class: 'line' },
+        element('span', { class: 'facts' }, facts.join(' · '), ...(tags ?? []).map((tag) => element('span', { class: 'tag' }, tag))),
+        LIVE[phase] && element('span', { class: `badge ${phase}` }, LIVE[phase]))));
   }
 }
 

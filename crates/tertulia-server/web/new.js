@@ -14,7 +14,8 @@ export async function newSession(app) {
   const usual = (agents.find((agent) => agent.is_default && agent.ready) ?? agents.find((agent) => agent.ready))?.name;
   const agent = agentSelect(agents, usual);
   const model = modelField(app.connection, agent);
-  const team = element('select', {}, ...teams.map(({ name, path, description }) => element('option', { value: path || name }, description ? `${name}: ${description}` : name)));
+  const team = element('select', {}, ...teams.map(({ name, members, reason }) => element('option', { value: name, disabled: Boolean(reason) },
+    `${name} (${reason ?? members.join(', ')})`)));
   const instructor = agentSelect(agents, usual);
   const worker = agentSelect(agents, usual);
   const rounds = element('input', { type: 'number', min: '1', max: '1000', placeholder: 'no limit', inputmode: 'numeric' });
