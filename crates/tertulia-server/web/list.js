@@ -105,6 +105,15 @@ export class SessionList {
     return this.#load(false);
   }
 
+  /** Shows what the open session does, before the server is asked for all. */
+  showPhase(id, phase) {
+    if (this.#live.get(id) === phase) return;
+    const hasEnded = phase === 'waiting' && this.#live.has(id);
+    this.#live.set(id, phase);
+    if (hasEnded) this.refresh();
+    else this.#drawRows();
+  }
+
   /** Takes what is live from a reply to `ps`. Loads the list again if something ended or began. */
   showLive(talks) {
     const live = new Map(talks.map(({ session_id: id, state }) => [id, state]));

@@ -37,9 +37,9 @@ async function words(response, secret) {
     return `Too many attempts. Try again in ${seconds} seconds.`;
   }
   if (response.status === 401) {
-    return secret.code
-      ? 'This code is wrong, used or expired. Run tertulia web for a new one.'
-      : 'This token is wrong, expired or revoked.';
+    return secret.token
+      ? 'This is no valid code or token: wrong, used, expired or revoked.'
+      : 'This code is wrong, used or expired. Run tertulia web code for a new one.';
   }
   const body = await response.json().catch(() => null);
   return body?.error?.message ?? `The server refused: status ${response.status}.`;
@@ -47,9 +47,9 @@ async function words(response, secret) {
 
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  const secret = field.value.trim();
-  const code = /#code=([^&\s]+)/.exec(secret)?.[1] ?? secret;
-  if (code) signIn(code.length < 40 ? { code } : { token: code });
+  const typed = field.value.trim();
+  const secret = /#code=([^&\s]+)/.exec(typed)?.[1] ?? typed;
+  if (secret) signIn({ code: secret, token: secret });
 });
 
 const code = new URLSearchParams(location.hash.slice(1)).get('code');

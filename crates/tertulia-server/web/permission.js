@@ -7,6 +7,9 @@ import { decorate } from './transcript.js';
 /** Keys that answer while nothing is typed; with Alt they answer anywhere. */
 const KEYS = { y: 'yes', a: 'always', n: 'no', w: 'words' };
 
+/** Longest wait for a rendered preview, in milliseconds. */
+const RENDER_TIME = 500;
+
 export class Permission {
   node = element('section', { class: 'permission', 'aria-label': 'Permission request', hidden: true });
   #requests = new Map();
@@ -24,10 +27,14 @@ export class Permission {
     return this.#requests.size > 0;
   }
 
-  ask(request) {
-    this.#requests.set(request.call.id, request);
-    this.#draw();
-    announce(`Permission request: ${request.call.name}. ${request.preview.slice(0, 200)}`, true);
+  /** Shows a request once its preview is rendered: buttons that move are pressed by mistake. */
+  async ask(request) {
+    const { id, name } = request.call;
+    this.#requests.set(id, request);
+    announce(`Permission request: ${name}. ${request.preview.slice(0, 200)}`, true);
+    const late = new Promise((resolve) => setTimeout(resolve, RENDER_TIME));
+    request.html = await Promise.race([this.#renderPreview(request.preview).catch(() => null), late]);
+    if (this.#requests.get(id) === request) this.#draw();
   }
 
   settle(toolId) {
@@ -73,10 +80,8 @@ export class Permission {
     this.node.hidden = !request;
     if (!request) return this.node.replaceChildren();
     const preview = element('div', { class: 'preview', tabindex: '0' }, element('pre', {}, request.preview));
-    this.#renderPreview(request.preview).then((html) => {
-      fill(preview, html);
-      decorate(preview);
-    }, () => {});
+    if (request.html) fill(preview, request.html);
+    decorate(preview);
     const button = (verdict, label, key, kind = '') => element('button', {
       type: 'button', class: kind, title: `${label} (${key}, or Alt+${key.toUpperCase()} while you type)`,
       onclick: () => this.#choose(verdict),

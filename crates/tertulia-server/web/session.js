@@ -356,7 +356,6 @@ export class SessionView {
 
   onMayI({ request }) {
     this.permission.ask(request);
-    this.transcript.keepEnd();
     this.#setAnswering(true);
   }
 
@@ -383,9 +382,12 @@ export class SessionView {
   }
 
   #setAnswering(isAnswering) {
+    const wasAnswering = this.#isAnswering;
     this.#isAnswering = isAnswering;
     const name = this.#asked?.displayName ?? this.#asked?.name ?? 'The agent';
     this.composer.showStatus(!isAnswering ? null : this.permission.isOpen ? 'Waiting for your answer' : `${name} is answering`);
+    if (isAnswering) this.#app.list.showPhase(this.#id, this.permission.isOpen ? 'asking' : 'answering');
+    else if (wasAnswering) this.#app.list.showPhase(this.#id, 'waiting');
     this.#showPending();
     this.#showTitle();
   }
