@@ -83,9 +83,9 @@ export class Permission {
     if (request.html) fill(preview, request.html);
     decorate(preview);
     const button = (verdict, label, key, kind = '') => element('button', {
-      type: 'button', class: kind, title: `${label} (${key}, or Alt+${key.toUpperCase()} while you type)`,
+      type: 'button', class: kind, title: `${label} (Alt+${key.toUpperCase()}, or ${key} while you do not type)`,
       onclick: () => this.#choose(verdict),
-    }, label, ' ', element('kbd', {}, key));
+    }, label, ' ', element('kbd', {}, `Alt+${key.toUpperCase()}`));
     const reason = element('input', { type: 'text', 'aria-label': 'What to do instead', placeholder: 'What should the agent do instead?' });
     this.#words = element('form', { class: 'words', hidden: true, onsubmit: (event) => {
       event.preventDefault();
