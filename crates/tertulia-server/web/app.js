@@ -51,6 +51,14 @@ const app = {
     document.title = words ? `${words} · tertulia` : 'tertulia';
   },
 
+  /** Ends the login of this browser. Drafts are private, so they go with it. */
+  async signOut() {
+    await fetch('/logout', { method: 'POST' }).catch(() => null);
+    app.view?.close?.();
+    localStorage.clear();
+    location.assign('/login');
+  },
+
   async undo() {
     try {
       const { text, session_id: id } = await connection.request('session_undo', {}, { again: false });

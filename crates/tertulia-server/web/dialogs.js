@@ -91,7 +91,7 @@ export function modelField(connection, select, value = '') {
 }
 
 export function policySelect(chosen) {
-  return element('select', {}, ...POLICIES.map(([value, words]) => element('option', { value, selected: value === chosen }, words)));
+  return element('select', { autofocus: true }, ...POLICIES.map(([value, words]) => element('option', { value, selected: value === chosen }, words)));
 }
 
 /** Changes agent, model and tool policy of a session. */
@@ -135,9 +135,18 @@ export async function showFamily(app, id) {
   });
 }
 
+/** All keys, for the help. */
+const KEYS = [
+  ['/', 'Search'], ['j k', 'Next, previous session'], ['Enter', 'Open the session'], ['Esc', 'Cancel the answer; back'],
+  ['n', 'New session'], ['i', 'Write a message'], ['[ ]', 'Previous, next message of a person'], ['G', 'Go to the end'],
+  ['r', 'Rename'], ['t', 'Tags'], ['f', 'Fork'], ['l', 'Family tree'], ['x', 'Move to trash'], ['u', 'Undo the last change'],
+  ['s', 'Statistics'], ['y a n w', 'Allow once, always, deny, deny with words (with Alt while you type)'],
+  ['Shift+Enter', 'New line'], ['?', 'This help'],
+];
+
 /** Shows all keys. */
-export function showHelp(keys) {
-  return dialog('Keys', () => element('dl', { class: 'keys' }, ...keys.flatMap(([names, words]) => [
+export function showHelp() {
+  return dialog('Keys', () => element('dl', { class: 'keys' }, ...KEYS.flatMap(([names, words]) => [
     element('dt', {}, ...names.split(' ').map((name) => element('kbd', {}, name))), element('dd', {}, words)])));
 }
 

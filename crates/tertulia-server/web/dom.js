@@ -44,7 +44,6 @@ const ICONS = {
   pen: 'M12 5v14M5 12h14',
   search: 'M11 4a7 7 0 100 14 7 7 0 000-14zM16 16l4 4',
   send: 'M5 12h14M13 6l6 6-6 6',
-  stats: 'M5 20v-8M12 20V4M19 20v-5',
   stop: 'M7 7h10v10H7z',
 };
 

@@ -3,14 +3,6 @@
 import { isEditable } from './dom.js';
 import { showHelp } from './dialogs.js';
 
-const HELP = [
-  ['/', 'Search'], ['j k', 'Next, previous session'], ['Enter', 'Open the session'], ['Esc', 'Cancel the answer; back'],
-  ['n', 'New session'], ['i', 'Write a message'], ['[ ]', 'Previous, next message of a person'], ['G', 'Go to the end'],
-  ['r', 'Rename'], ['t', 'Tags'], ['f', 'Fork'], ['l', 'Family tree'], ['x', 'Move to trash'], ['u', 'Undo the last change'],
-  ['s', 'Statistics'], ['y a n w', 'Allow once, always, deny, deny with words (with Alt while you type)'],
-  ['Shift+Enter', 'New line'], ['?', 'This help'],
-];
-
 /** Handles keys for `app`. */
 export function listenToKeys(app) {
   const session = (run) => () => app.view?.transcript && run(app.view);
@@ -21,7 +13,7 @@ export function listenToKeys(app) {
     n: () => app.go('/new'),
     s: () => app.go('/stats'),
     u: () => app.undo(),
-    '?': () => showHelp(HELP),
+    '?': () => showHelp(),
     i: session((view) => view.composer.focus()),
     '[': session((view) => view.transcript.step(-1)),
     ']': session((view) => view.transcript.step(1)),

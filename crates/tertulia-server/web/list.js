@@ -1,6 +1,7 @@
 // The session list: filters, search by title and by words with snippets, and what is live. Rows are
 // links, so that the browser's own keys and menus work.
 
+import { menu, showHelp } from './dialogs.js';
 import { age, complain, counted, debounced, element, icon, iconButton } from './dom.js';
 
 const PAGE = 50;
@@ -39,7 +40,12 @@ export class SessionList {
     const scroller = element('div', { class: 'scroll' }, this.#rows, this.#more, this.#remark, this.#hitsTitle, this.#hits);
     node.append(
       element('header', {}, element('a', { class: 'brand', href: '/' }, element('img', { src: '/assets/icon.svg', alt: '', width: '26', height: '26' }), 'tertulia'),
-        element('a', { class: 'quiet', href: '/stats', 'aria-label': 'Statistics', title: 'Statistics' }, icon('stats')),
+        iconButton('more', 'Menu', (event) => menu(event.currentTarget, [
+          ['Statistics', () => app.go('/stats'), 's'],
+          ['Undo the last change', () => app.undo(), 'u'],
+          ['Keys', () => showHelp(), '?'],
+          ['Sign out', () => app.signOut()],
+        ]), { 'aria-haspopup': 'menu' }),
         element('a', { class: 'quiet', href: '/new', 'aria-label': 'New session', title: 'New session (n)' }, icon('pen'))),
       element('div', { class: 'search' }, icon('search'), this.#search, toggle), filters, scroller);
     for (const [name, select] of Object.entries(this.#selects)) {

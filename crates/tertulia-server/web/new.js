@@ -14,8 +14,9 @@ export async function newSession(app) {
   const usual = (agents.find((agent) => agent.is_default && agent.ready) ?? agents.find((agent) => agent.ready))?.name;
   const agent = agentSelect(agents, usual);
   const model = modelField(app.connection, agent);
-  const team = element('select', {}, ...teams.map(({ name, members, reason }) => element('option', { value: name, disabled: Boolean(reason) },
-    `${name} (${reason ?? members.join(', ')})`)));
+  const usable = teams.filter((one) => !one.reason);
+  const team = element('input', { list: 'teams', value: usable[0]?.name, placeholder: 'tertulia team init writes an example', autocapitalize: 'off', spellcheck: 'false' });
+  const teamList = element('datalist', { id: 'teams' }, ...usable.map(({ name, members }) => element('option', { value: name }, members.join(', '))));
   const instructor = agentSelect(agents, usual);
   const worker = agentSelect(agents, usual);
   const rounds = element('input', { type: 'number', min: '1', max: '1000', placeholder: 'no limit', inputmode: 'numeric' });
@@ -25,7 +26,7 @@ export async function newSession(app) {
   text.addEventListener('input', () => keepDraft(DRAFT, text.value));
   const parts = {
     chat: [labelled('Agent', agent), labelled('Model', model)],
-    team: [teams.length ? labelled('Team', team) : element('p', { class: 'dim' }, 'No team files found. Put one into the folder teams of the project.')],
+    team: [labelled('Name or path of a team file', team), teamList],
     pair: [labelled('Instructor', instructor), labelled('Worker', worker), labelled('Most worker calls', rounds)],
   };
   const fields = element('div', { class: 'fields' });
@@ -36,7 +37,7 @@ export async function newSession(app) {
 
   const request = (kind) => ({
     chat: { agent: agent.value, model: model.firstChild.value.trim() || undefined },
-    team: { team: team.value },
+    team: { team: team.value.trim() },
     pair: { instructor: instructor.value, worker: worker.value, max_rounds: Number(rounds.value) || undefined },
   })[kind];
 

@@ -311,7 +311,7 @@ export class SessionView {
       if (role === 'tool') this.stream.leaveTool(entry.tool_call_id, seq);
       if (role === 'assistant') {
         this.stream.leave(seq);
-        announce(`${entry.speaker.displayName ?? entry.speaker.name}: ${text.slice(0, 300)}`);
+        announce(`${entry.speaker.displayName}: ${text.replace(/\[[A-Z_]+:[^\]]*\]/g, '').slice(0, 300)}`);
       }
     }
     this.#refreshFrom(entry.seq - 1);
