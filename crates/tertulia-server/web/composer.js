@@ -56,10 +56,6 @@ export class Composer {
     window.removeEventListener('pagehide', this.#keep);
   }
 
-  get value() {
-    return this.#text.value;
-  }
-
   /** Replaces the text. */
   set(text) {
     this.#text.value = text;

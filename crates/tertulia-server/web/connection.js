@@ -10,7 +10,7 @@ const CONNECT_TIME = 5000;
 const VERIFY_TIME = 2000;
 
 /** An `error` reply, or the loss of the connection (`kind` is `lost`). */
-export class RequestError extends Error {
+class RequestError extends Error {
   constructor({ kind, message, hint }) {
     super(message);
     this.kind = kind;
@@ -79,7 +79,7 @@ export class Connection extends EventTarget {
   }
 
   /**
-   * Follows a session. `listener` has `subscribed(isFresh)`, `event(event, isReplayed)` and
+   * Follows a session. `listener` has `subscribed(isFresh)`, `event(event)` and
    * `failed(error)`. Returns a function that ends it.
    */
   subscribe(sessionId, listener) {
@@ -173,7 +173,7 @@ function receiveEvent(subscription, message) {
   } else if (message.type === 'happening') {
     if (!message.replayed && message.n <= subscription.since) return;
     subscription.since = Math.max(subscription.since ?? 0, message.n);
-    listener.event(message.happening, Boolean(message.replayed));
+    listener.event(message.happening);
   } else if (message.type === 'error') {
     listener.failed(new RequestError(message));
   }

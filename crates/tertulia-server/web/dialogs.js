@@ -3,7 +3,7 @@
 import { age, complain, counted, element, iconButton } from './dom.js';
 
 /** Tool policies, as users choose them. */
-export const POLICIES = [
+const POLICIES = [
   ['ask', 'ask: read-only tools run, all others ask'],
   ['edits', 'edits: file edits run, too'],
   ['low', 'low: only read-only tools run'],
@@ -91,7 +91,7 @@ export function modelField(connection, select, value = '') {
 }
 
 export function policySelect(chosen) {
-  return element('select', { autofocus: true }, ...POLICIES.map(([value, words]) => element('option', { value, selected: value === chosen }, words)));
+  return element('select', {}, ...POLICIES.map(([value, words]) => element('option', { value, selected: value === chosen }, words)));
 }
 
 /** Changes agent, model and tool policy of a session. */
@@ -101,6 +101,7 @@ export async function configure({ connection, sessionId, kind, agent, model, per
     const select = agentSelect(agents, agent);
     const models = modelField(connection, select, model);
     const policy = policySelect(permissions.mode ?? 'ask');
+    policy.autofocus = true;
     const kept = permissions.always.map((key) => element('label', { class: 'check' },
       element('input', { type: 'checkbox', value: key, checked: true }), element('code', {}, key)));
     const read = () => {

@@ -39,7 +39,6 @@ const ICONS = {
   down: 'M12 5v14M6 13l6 6 6-6',
   filter: 'M4 7h16M7 12h10M10 17h4',
   fork: 'M6 4v16M6 9c0 5 10 2 10 8M16 20v-3M4 4h4M14 20h4',
-  link: 'M10 14l4-4M9 8l2-2a4 4 0 016 6l-2 2M15 16l-2 2a4 4 0 01-6-6l2-2',
   more: 'M5 11v2M12 11v2M19 11v2',
   pen: 'M12 5v14M5 12h14',
   search: 'M11 4a7 7 0 100 14 7 7 0 000-14zM16 16l4 4',

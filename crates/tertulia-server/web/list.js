@@ -195,7 +195,7 @@ export class SessionList {
   #drawRow(session) {
     const { session_id: id, title, kind, team, agents, project, tags, message_count: messages, updated_at: updated } = session;
     const phase = this.#live.get(id) ?? session.live;
-    const facts = [kind === 'chat' ? agents?.join(', ') : team ?? kind, project, messages && counted(messages, 'message')].filter(Boolean);
+    const facts = [kind === 'chat' ? agents?.join(', ') : team ?? kind, project?.split('/').pop(), messages && counted(messages, 'message')].filter(Boolean);
     return element('li', {}, element('a', { href: `/s/${id}`, 'data-id': id, 'aria-current': id === this.#current ? 'page' : null },
       element('span', { class: 'title' }, title || 'Untitled'),
       element('time', { datetime: updated }, age(updated)),

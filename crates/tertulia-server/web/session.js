@@ -21,6 +21,7 @@ export class SessionView {
   #isClosed = false;
   #asked = null;
   #names = new Map();
+  #voices = new Map();
   #unfollow;
   #dirty = null;
   #isRefreshing = false;
@@ -73,7 +74,7 @@ export class SessionView {
   async open(seq) {
     this.#unfollow = this.#app.connection.subscribe(this.#id, {
       subscribed: (isFresh) => this.#subscribed(isFresh),
-      event: (event, isReplayed) => this.#event(event, isReplayed),
+      event: (event) => this.#event(event),
       failed: (error) => error.kind !== 'not_found' && complain(error),
     });
     this.#showPending();
@@ -241,10 +242,12 @@ export class SessionView {
     if (!this.#isClosed) this.stream.showPending(this.#app.outbox.of(this.#id), this.#isAnswering);
   }
 
+  /** Returns the class with the colour of a speaker: one for chats, else in the order of appearance. */
   #voice(name) {
-    const at = this.#session?.agents?.indexOf(name) ?? -1;
-    const hash = () => [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 9973, 7);
-    return `voice-${(at >= 0 ? at : hash()) % VOICES}`;
+    if ((this.#session?.kind ?? 'chat') === 'chat') return 'voice-0';
+    if (!this.#voices.size) for (const agent of this.#session.agents) this.#voices.set(agent, this.#voices.size);
+    if (!this.#voices.has(name)) this.#voices.set(name, this.#voices.size);
+    return `voice-${this.#voices.get(name) % VOICES}`;
   }
 
   #subscribed(isFresh) {
@@ -256,9 +259,9 @@ export class SessionView {
     if (this.#session) this.#refreshFrom(this.transcript.last);
   }
 
-  #event(event, isReplayed) {
+  #event(event) {
     const handle = HANDLERS[event.what];
-    if (handle) this[handle](event, isReplayed);
+    if (handle) this[handle](event);
   }
 
   onState({ floor }) {

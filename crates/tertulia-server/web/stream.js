@@ -162,7 +162,7 @@ function lastBreak(text) {
 }
 
 /** Returns the argument of a tool call that tells most. */
-export function summarise(given) {
+function summarise(given) {
   if (typeof given !== 'object' || given === null) return String(given ?? '');
   const names = ['command', 'cmd', 'file_path', 'path', 'pattern', 'query', 'url', 'description', 'prompt', 'name'];
   const telling = names.map((name) => given[name]).find((value) => typeof value === 'string');

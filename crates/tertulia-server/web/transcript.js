@@ -16,7 +16,7 @@ const NEAR_END = 60;
 export class Transcript {
   /** Sequence number of the last entry of the log. */
   head = 0;
-  /** The loaded entries: `{seq, html, node}`, by sequence number. */
+  /** The loaded entries by sequence number: `{seq, html, node, speaker, isBare}`; bare is without text. */
   #entries = [];
   /** The part of the log that is loaded. Not every entry of it has something to show. */
   #first = 1;
@@ -66,11 +66,6 @@ export class Transcript {
     if (seq) this.mark(seq);
     else this.#scrollToEnd();
     return page;
-  }
-
-  /** True while the last entries are loaded. */
-  get isAtEnd() {
-    return !this.#moreAfter;
   }
 
   /** Sequence number of the last loaded entry. */
@@ -193,14 +188,18 @@ export class Transcript {
       if (there) {
         keepUnfolded(there.node, node);
         there.node.replaceWith(node);
-        there.html = entry.html;
-        there.node = node;
+        Object.assign(there, { html: entry.html, node, isBare: !entry.text?.trim() });
         continue;
       }
       at += 1;
       this.#list.insertBefore(node, this.#entries[at]?.node ?? null);
-      this.#entries.splice(at, 0, { seq: entry.seq, html: entry.html, node });
+      const speaker = entry.role === 'assistant' ? entry.speaker.name : null;
+      this.#entries.splice(at, 0, { seq: entry.seq, html: entry.html, node, speaker, isBare: !entry.text?.trim() });
     }
+    // Tool calls in a row need their speaker once.
+    this.#entries.forEach(({ node, speaker, isBare }, at) => {
+      node.classList.toggle('continued', isBare && speaker !== null && this.#entries[at - 1]?.speaker === speaker);
+    });
   }
 
   #draw(entry) {
