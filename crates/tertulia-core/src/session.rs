@@ -3,6 +3,7 @@
 
 mod auto_tags;
 mod changes;
+mod client_ids;
 mod log;
 mod parent;
 mod sealed;
@@ -89,6 +90,9 @@ pub struct SessionMeta {
     /// Agent that was prompted or answered last, whatever the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    /// Ids that clients gave the last messages, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_ids: Vec<String>,
     /// Names of the users who wrote to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
@@ -205,6 +209,7 @@ impl SessionMeta {
             model: None,
             pinned_model: None,
             answered_by: None,
+            client_ids: Vec::new(),
             authors: Vec::new(),
             natives: Vec::new(),
             task: None,
@@ -383,6 +388,7 @@ impl SessionMeta {
 
     fn hear(&mut self, at: Timestamp, message: &Message) {
         self.messages += 1;
+        client_ids::note(&mut self.client_ids, message);
         speakers::count(&mut self.speakers, message);
         auto_tags::note_uses(&mut self.uses, message);
         self.updated_at = self.updated_at.max(at);

@@ -70,7 +70,7 @@ impl Chat {
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match event {
             // Asks again for the answer to the last message, which is in the log already.
-            Event::Said { text, .. } if text.is_empty() => {
+            Event::Said { prompt, .. } if prompt.text.is_empty() => {
                 let context = view.contexts.get(&None);
                 if context.is_some_and(Context::is_unanswered) {
                     return self.ask();
@@ -78,13 +78,14 @@ impl Chat {
                 shown.push(SessionEvent::notice(Tone::Warning, NOTHING_TO_RETRY));
                 Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
             }
-            Event::Said { text, attached, .. } => {
+            Event::Said { prompt, .. } => {
                 // Saved with the message, so that a session resumes with its agent however the
                 // answer ends.
                 let message = Message {
                     asked: Some(self.agent.name().to_owned()),
-                    attachments: attached,
-                    ..plain(&human(), Role::User, text)
+                    attachments: prompt.attached,
+                    client_id: prompt.client_id,
+                    ..plain(&human(), Role::User, prompt.text)
                 };
                 let mut bodies = self.opening.clone();
                 bodies.push(Body::Message(message));
@@ -182,8 +183,7 @@ mod tests {
     fn said(text: &str) -> Event {
         Event::Said {
             by: None,
-            text: text.to_owned(),
-            attached: Vec::new(),
+            prompt: text.into(),
         }
     }
 

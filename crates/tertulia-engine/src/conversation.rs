@@ -178,11 +178,11 @@ impl Conversation {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<TurnResult, SenderError> {
-        let Prompt { text, attached, .. } = prompt.into();
-        let by = self.policy.sender(seat, &text)?;
+        let prompt = prompt.into();
+        let by = self.policy.sender(seat, &prompt.text)?;
         self.cancel = cancel.clone();
         self.told_unsaved = false;
-        let mut event = Event::Said { by, text, attached };
+        let mut event = Event::Said { by, prompt };
         loop {
             let mut shown: Vec<SessionEvent> = Vec::new();
             let view = view(&self.writer, &self.contexts, &self.cancel);

@@ -82,6 +82,8 @@ pub enum ErrorKind {
     TooSlow,
     /// Too many clients, open sessions or queued requests.
     Busy,
+    /// The client may only read.
+    Forbidden,
 }
 
 impl From<&AgentError> for ErrorBody {

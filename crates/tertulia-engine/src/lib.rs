@@ -33,6 +33,7 @@
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`single_answer`], [`merge_summary`] | one answer outside of a conversation; the summary of a merge |
 //! | [`following`] | a session that another program writes to, read along |
+//! | [`notification`] | tells the user that a session needs them, by a program of theirs |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
 //! | [`slash`], [`text`] | slash commands, and text for users, that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
@@ -49,6 +50,7 @@ pub mod live;
 pub mod log_writer;
 pub mod merge_summary;
 pub mod notice;
+pub mod notification;
 pub mod pair;
 pub mod policy;
 pub mod prompt;

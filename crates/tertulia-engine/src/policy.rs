@@ -13,11 +13,12 @@ use crate::context::{Context, Thread};
 use crate::conversation::TurnResult;
 use crate::event::SessionEvent;
 use crate::pair::policy::PairPolicy;
+use crate::prompt::Prompt;
 use crate::setup::ToolAccess;
 use crate::team::events::SenderError;
 use crate::team::policy::Team;
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
-use tertulia_core::entry::{Attachment, Body, Entry, Kind, Message, ShellOutput, Speaker};
+use tertulia_core::entry::{Body, Entry, Kind, Message, ShellOutput, Speaker};
 use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::session::SessionMeta;
 
@@ -41,9 +42,7 @@ pub enum Event {
         /// Id of the member.
         by: Option<String>,
         /// The message.
-        text: String,
-        /// Files attached to it.
-        attached: Vec<Attachment>,
+        prompt: Prompt,
     },
     /// The entries are in the log, or held in memory because they cannot be saved now. These are
     /// the messages among them.

@@ -24,6 +24,8 @@ pub struct Prompt {
     pub typed: usize,
     /// Attached files.
     pub attached: Vec<Attachment>,
+    /// Id that the client gave the message.
+    pub client_id: Option<String>,
 }
 
 impl Prompt {
@@ -34,6 +36,11 @@ impl Prompt {
             typed: text.len(),
             ..Prompt::from(text)
         }
+    }
+
+    /// Returns the message with an id of the client.
+    pub fn sent_as(self, client_id: Option<String>) -> Prompt {
+        Prompt { client_id, ..self }
     }
 
     /// Reads the files that the text names. Names in `members` are no files. A file that cannot be

@@ -4,6 +4,7 @@
 mod arguments;
 mod code;
 mod entries;
+mod fragment;
 mod index;
 mod markdown;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use jiff::tz::TimeZone;
 use tertulia_core::project;
 use tertulia_core::session::{Log, SessionMeta};
 
+pub use fragment::{Fragment, fragments, preview, text};
 pub use index::index;
 
 /// Name under which a page says what wrote it.

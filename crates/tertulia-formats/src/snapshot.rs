@@ -317,6 +317,7 @@ impl Remembered {
             interrupted: false,
             outcome: None,
             attachments: Vec::new(),
+            client_id: None,
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Handles the requests of one client; `sessions` are those about sessions.
+//! Handles the requests of one client; `sessions` are those about sessions, `browse` those of a
+//! client that shows them, `messages` sends messages, each once.
 
+mod browse;
+mod messages;
 mod sessions;
 
 use std::sync::Arc;
 
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::SessionId;
-use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 use tokio_util::sync::CancellationToken;
 
@@ -15,20 +17,32 @@ use crate::hosted::{HostedSession, ReplyTo, SessionAction, SessionRequest};
 use crate::hub::{ClientHandle, Hub};
 use crate::protocol::{Answer, Ask, Detail, ErrorBody, ErrorKind, Id, PROTOCOL, Request};
 
+/// What a client may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    #[default]
+    Full,
+    /// Nothing that changes a session, runs an agent or stops something.
+    ReadOnly,
+}
+
 /// Request handler of one client.
 pub struct Client {
     hub: Arc<Hub>,
     guest: Arc<ClientHandle>,
+    access: Access,
     /// The participants of sessions that this client creates.
     participants: ParticipantSpec,
 }
 
 impl Client {
     /// Creates the handler of an admitted client.
-    pub fn new(hub: Arc<Hub>, guest: Arc<ClientHandle>) -> Client {
+    pub fn new(hub: Arc<Hub>, guest: Arc<ClientHandle>, access: Access) -> Client {
         Client {
             hub,
             guest,
+            access,
             participants: ParticipantSpec::default(),
         }
     }
@@ -48,9 +62,14 @@ impl Client {
     /// Executes a request. Returns `None` if the reply is sent elsewhere or later.
     async fn answer(&mut self, request: Request) -> HostResult<Option<Answer>> {
         let Request { id, ask } = request;
+        if self.access == Access::ReadOnly && ask.writes() {
+            let words = "this access may only read";
+            return Err(ErrorBody::new(ErrorKind::Forbidden, words)
+                .hint("log in with a token that is not read-only"));
+        }
         Ok(Some(match ask {
             Ask::Initialize { demo_mode, agent } => self.initialize(demo_mode, agent).await?,
-            Ask::Query { query } => return self.query(id, query).map(|()| None),
+            Ask::Query { query, client_id } => return self.query(id, query, client_id).await,
             Ask::ToolApprove {
                 tool_id,
                 approved,
@@ -74,22 +93,21 @@ impl Client {
                 session_id,
                 detail,
                 since,
+                open,
             } => {
                 let which = self.known(&session_id).await?;
-                return self.subscribe(id, which, detail, since).map(|()| None);
+                let opens = open && detail == Detail::Full && self.access == Access::Full;
+                return self
+                    .subscribe(id, which, (detail, opens), since)
+                    .map(|()| None);
             }
             Ask::Detach { session_id } => self.detach(&session_id).await?,
             Ask::Say {
                 session_id,
                 text,
                 attach,
-            } => {
-                let prompt = match attach {
-                    true => Prompt::typed(text),
-                    false => Prompt::from(text),
-                };
-                self.give(&session_id, SessionAction::Say(prompt)).await?
-            }
+                client_id,
+            } => self.say(&session_id, text, attach, client_id).await?,
             Ask::As { session_id, name } => self.give(&session_id, SessionAction::As(name)).await?,
             Ask::Compact { session_id } => self.give(&session_id, SessionAction::Compact).await?,
             Ask::Verdict {
@@ -151,27 +169,6 @@ impl Client {
             protocol: PROTOCOL,
             agent,
         })
-    }
-
-    fn query(&mut self, id: Option<Id>, query: String) -> HostResult<()> {
-        if query.trim().is_empty() {
-            return Err(ErrorBody::new(ErrorKind::Usage, "there is nothing to say"));
-        }
-        let which = match self.guest.current() {
-            Some(which) => which,
-            None => Which::New(self.host().new_id()),
-        };
-        let request = SessionRequest {
-            action: SessionAction::Say(query.into()),
-            client: self.guest.client,
-            asker: Some(self.reply_to(id)),
-            cancel: CancellationToken::new(),
-        };
-        // Set before the request is given: the conversation may move to a fork, and moves the client
-        // with it.
-        self.guest.set_current(Some(which));
-        self.hub
-            .submit(&self.guest, which, &self.participants, request)
     }
 
     /// Answers a tool approval request, in the session `within` or in the session that asks for it.
@@ -243,12 +240,11 @@ impl Client {
         &self,
         id: Option<Id>,
         which: Which,
-        detail: Detail,
+        (detail, opens): (Detail, bool),
         since: Option<u64>,
     ) -> HostResult<()> {
         let reply_to = self.reply_to(id);
-        if detail == Detail::Full {
-            // Following with full detail opens the session.
+        if opens {
             let talks = self
                 .hub
                 .hosted(which.id())
@@ -338,5 +334,6 @@ fn with_reason(verdict: Verdict, reason: Option<String>) -> HostResult<Verdict> 
 fn accepted(id: SessionId) -> Answer {
     Answer::Accepted {
         session_id: id.to_string(),
+        duplicate: false,
     }
 }

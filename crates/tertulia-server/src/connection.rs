@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::client::Client;
+use crate::client::{Access, Client};
 use crate::hub::{ClientHandle, Hub};
 use crate::lines::{Framed, Framer};
 use crate::outbox::{End, Outbox};
@@ -61,7 +61,7 @@ pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: ErrorBody) 
 
 /// Reads and handles requests until the input ends.
 async fn listen(hub: &Arc<Hub>, guest: &Arc<ClientHandle>, mut reader: impl AsyncRead + Unpin) {
-    let mut client = Client::new(hub.clone(), guest.clone());
+    let mut client = Client::new(hub.clone(), guest.clone(), Access::Full);
     let mut framer = Framer::new(LONGEST_LINE);
     let mut chunk = vec![0; CHUNK];
     let mut kept = Kept { hub, bytes: 0 };
@@ -117,7 +117,13 @@ impl Drop for Kept<'_> {
     }
 }
 
-async fn take(hub: &Arc<Hub>, guest: &ClientHandle, client: &mut Client, framed: Framed) {
+/// Handles a line: a request, or something that is none.
+pub(crate) async fn take(
+    hub: &Arc<Hub>,
+    guest: &ClientHandle,
+    client: &mut Client,
+    framed: Framed,
+) {
     let wrong = match framed {
         Framed::Line(line) => match parsed(line).await {
             Ok(request) => return client.handle(request).await,
@@ -180,7 +186,7 @@ async fn write(hub: &Hub, outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin
 }
 
 /// Waits until a client that is too slow has had its grace period to read the reason.
-async fn overdue(hub: &Hub, outbox: &Outbox) {
+pub(crate) async fn overdue(hub: &Hub, outbox: &Outbox) {
     outbox.given_up().await;
     tokio::time::sleep(hub.limits().grace).await;
 }

@@ -3,13 +3,18 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
+use tertulia_engine::notification::Occasion;
 use tertulia_engine::setup::{ChatAgent, Setup};
 use tertulia_engine::spec::SessionSpec;
 
-use crate::protocol::{ErrorBody, SessionInfo};
+use tertulia_store::Sessions;
+use tokio::sync::watch;
+
+use crate::protocol::{AgentInfo, ErrorBody, ProjectInfo, Selection, TeamInfo};
 
 /// The session of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +38,52 @@ impl Which {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
     /// The sessions.
-    pub sessions: Vec<SessionInfo>,
+    pub rows: Vec<Row>,
     /// Cursor of the next page.
     pub next: Option<String>,
+    /// Number of sessions in the trash, if the trash was not asked for.
+    pub hidden: u64,
+}
+
+/// What a client searches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The search terms.
+    pub words: String,
+    /// Maximum number of hits.
+    pub limit: usize,
+    /// Only in this session.
+    pub session: Option<SessionId>,
+    /// Only in these sessions.
+    pub selection: Selection,
+}
+
+/// Tells when the store may have changed. Watching ends when it is dropped.
+pub struct StoreChanges {
+    changed: watch::Receiver<()>,
+    /// Keeps the watcher alive.
+    _watcher: std::sync::Arc<dyn std::any::Any + Send + Sync>,
+}
+
+impl StoreChanges {
+    /// Creates it from a channel and what feeds it.
+    pub fn new(
+        changed: watch::Receiver<()>,
+        watcher: std::sync::Arc<dyn std::any::Any + Send + Sync>,
+    ) -> StoreChanges {
+        StoreChanges {
+            changed,
+            _watcher: watcher,
+        }
+    }
+
+    /// Waits for a change since the last call.
+    pub async fn next(&mut self) {
+        if self.changed.changed().await.is_err() {
+            // The watcher is gone, and with it all changes.
+            std::future::pending().await
+        }
+    }
 }
 
 /// Result of a search.
@@ -60,6 +108,18 @@ pub trait Host: Send + Sync + 'static {
 
     /// Returns the current time.
     fn now(&self) -> Timestamp;
+
+    /// Returns the zone of times for people.
+    fn zone(&self) -> TimeZone;
+
+    /// Returns the sessions of the store.
+    fn sessions(&self) -> &Sessions;
+
+    /// Watches the store. Returns `None` for a store that does not tell of changes.
+    fn changes(&self) -> Option<StoreChanges>;
+
+    /// Tells the user that a session needs them, if they wish so.
+    fn notify(&self, session: SessionId, occasion: Occasion, who: &str);
 
     /// Returns an id for a new session.
     fn new_id(&self) -> SessionId;
@@ -92,10 +152,42 @@ pub trait Host: Send + Sync + 'static {
     async fn last(&self, row: &Row, count: usize) -> HostResult<Vec<Value>>;
 
     /// Lists sessions, newest first.
-    async fn list(&self, limit: usize, cursor: Option<&str>) -> HostResult<Listed>;
+    async fn list(
+        &self,
+        selection: &Selection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> HostResult<Listed>;
 
-    /// Searches all sessions.
-    async fn search(&self, words: &str, limit: usize) -> HostResult<Found>;
+    /// Returns all projects and tags.
+    async fn facets(&self) -> HostResult<(Vec<ProjectInfo>, Vec<String>)>;
+
+    /// Searches sessions.
+    async fn search(&self, search: &Search) -> HostResult<Found>;
+
+    /// Gives a session a title.
+    async fn rename(&self, row: &Row, title: &str) -> HostResult<Row>;
+
+    /// Changes the tags of a session.
+    async fn tag(&self, row: &Row, add: Vec<String>, remove: Vec<String>) -> HostResult<Row>;
+
+    /// Takes a session out of the trash.
+    async fn restore(&self, name: &str) -> HostResult<Row>;
+
+    /// Takes the last change back. Returns the sessions that changed, each with a sentence.
+    async fn undo(&self) -> HostResult<Vec<(SessionId, String)>>;
+
+    /// Returns the family of a session, as in `log --json`.
+    async fn family(&self, row: &Row) -> HostResult<Vec<Value>>;
+
+    /// Returns usage statistics, as in `stats --json`.
+    async fn stats(&self, since: Option<String>, by: Option<String>) -> HostResult<Value>;
+
+    /// Returns the agents and teams that a session can be created with.
+    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)>;
+
+    /// Returns the models of an agent.
+    async fn models(&self, agent: &str) -> HostResult<Vec<String>>;
 
     /// Forks a session at `seq`, or at its end.
     async fn fork(&self, row: &Row, seq: Option<u64>) -> HostResult<SessionId>;

@@ -1,6 +1,7 @@
 //! The shared state of a session that is followed or running: publishes its events to the client
 //! that started the turn and to all followers.
 
+mod reading;
 mod request;
 mod state;
 
@@ -30,6 +31,15 @@ pub struct HostedSession {
     state: Mutex<State>,
 }
 
+/// A queued request.
+#[derive(Clone, Debug)]
+struct Queued {
+    client: ClientId,
+    cancel: CancellationToken,
+    /// Id that the client gave the message.
+    client_id: Option<String>,
+}
+
 /// Handle of a running conversation.
 #[derive(Clone, Debug)]
 pub struct TaskHandle {
@@ -43,8 +53,7 @@ pub struct TaskHandle {
     phase: LivePhase,
     /// The client that receives events while the conversation opens.
     opener: Option<ReplyTo>,
-    /// Queued requests: the client and the token of each.
-    queued: Vec<(ClientId, CancellationToken)>,
+    queued: Vec<Queued>,
     /// The tool permissions, once the conversation is open.
     permissions: Option<Permissions>,
 }
@@ -52,7 +61,7 @@ pub struct TaskHandle {
 impl HostedSession {
     /// Creates an empty hosted session. Event numbers start at the current time in microseconds, so that no
     /// number is used twice.
-    pub fn new(id: SessionId, now: Timestamp) -> HostedSession {
+    pub fn new(id: SessionId, now: Timestamp, awaits_clients: bool) -> HostedSession {
         let n = u64::try_from(now.as_microsecond()).unwrap_or(0);
         HostedSession {
             state: Mutex::new(State {
@@ -63,6 +72,9 @@ impl HostedSession {
                 task: None,
                 running: None,
                 question: None,
+                held: Vec::new(),
+                awaits_clients,
+                reading: None,
                 since: now,
             }),
         }
@@ -142,7 +154,7 @@ impl HostedSession {
         let waits = state
             .task
             .as_ref()
-            .is_some_and(|task| task.queued.iter().any(|(whose, _)| *whose == client));
+            .is_some_and(|task| task.queued.iter().any(|queued| queued.client == client));
         runs || waits
     }
 
@@ -160,6 +172,7 @@ impl HostedSession {
         let (requests, waiting) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.since = now;
+        state.stop_reading();
         state.task = Some(TaskHandle {
             requests,
             stop: CancellationToken::new(),
@@ -173,19 +186,31 @@ impl HostedSession {
         waiting
     }
 
-    /// Queues a request for the conversation.
-    pub fn submit(&self, request: SessionRequest) -> Result<(), ErrorBody> {
+    /// Returns true if a message with this id is queued, being answered, held or saved.
+    pub fn has_message(&self, client_id: &str) -> bool {
+        self.state().has_message(client_id)
+    }
+
+    /// Queues a request for the conversation. Returns false for a message that it has already.
+    pub fn submit(&self, request: SessionRequest) -> Result<bool, ErrorBody> {
         let mut state = self.state();
+        if request.client_id().is_some_and(|id| state.has_message(&id)) {
+            return Ok(false);
+        }
         let gone = || ErrorBody::new(ErrorKind::NotFound, "this session has ended");
         let task = state.task.as_mut().ok_or_else(gone)?;
         if task.queued.len() >= QUEUE {
             let words = format!("{QUEUE} queries wait in this session already");
             return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
-        let queued = (request.client, request.cancel.clone());
+        let queued = Queued {
+            client: request.client,
+            cancel: request.cancel.clone(),
+            client_id: request.client_id(),
+        };
         task.requests.send(request).map_err(|_| gone())?;
         task.queued.push(queued);
-        Ok(())
+        Ok(true)
     }
 
     /// Sets the phase of the conversation.
@@ -273,6 +298,7 @@ impl HostedSession {
             asker: request.asker.clone(),
             telling: ReplyStream::default(),
             cancel: request.cancel.clone(),
+            client_id: request.client_id(),
         });
     }
 
@@ -351,6 +377,7 @@ impl HostedSession {
             .followers
             .retain(|(reply_to, _)| reply_to.client != client);
         state.deny_if_no_client_can_answer();
+        state.stop_reading_for_nobody();
         state.followers.len() < before
     }
 
@@ -367,6 +394,7 @@ impl HostedSession {
             {
                 running.asker = None;
             }
+            state.stop_reading_for_nobody();
         }
         state.deny_if_no_client_can_answer();
     }
@@ -412,9 +440,9 @@ impl HostedSession {
             running.cancel.cancel();
             any = true;
         }
-        for (whose, cancel) in state.task.iter().flat_map(|task| &task.queued) {
-            if *whose == client {
-                cancel.cancel();
+        for queued in state.task.iter().flat_map(|task| &task.queued) {
+            if queued.client == client {
+                queued.cancel.cancel();
                 any = true;
             }
         }

@@ -15,6 +15,7 @@ use crate::host::{Host, Which};
 use crate::hosted::{ClientId, HostedSession, ReplyTo, SessionRequest, TaskHandle};
 use crate::outbox::{self, Outbox};
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, LiveSessionInfo, ServerInfo};
+use crate::read_along;
 use crate::session_task;
 use crate::spec::Specs;
 use tertulia_engine::event::{SessionEnd, UserMessage};
@@ -39,6 +40,9 @@ pub struct Limits {
     pub begun: usize,
     /// Time for a disconnected client to read the reason.
     pub grace: Duration,
+    /// Whether an approval request waits for a client that is not connected now, such as a phone that
+    /// sleeps. If not, it is denied at once.
+    pub awaits_clients: bool,
 }
 
 impl Default for Limits {
@@ -52,6 +56,7 @@ impl Default for Limits {
             leave: Duration::from_secs(8),
             begun: 100_000_000,
             grace: Duration::from_secs(2),
+            awaits_clients: false,
         }
     }
 }
@@ -207,14 +212,15 @@ impl Hub {
         locked(&self.sessions).get(&id).cloned()
     }
 
-    /// Gives a request to the conversation of a session; opens it if necessary.
+    /// Gives a request to the conversation of a session; opens it if necessary. Returns false for a
+    /// message that it has already.
     pub fn submit(
         self: &Arc<Self>,
         guest: &ClientHandle,
         which: Which,
         participants: &ParticipantSpec,
         request: SessionRequest,
-    ) -> Result<(), ErrorBody> {
+    ) -> Result<bool, ErrorBody> {
         let mut sessions = locked(&self.sessions);
         // Checked under the lock: `end` stops what it finds in the hosted sessions after it has cancelled.
         if self.ending.is_cancelled() {
@@ -226,13 +232,19 @@ impl Hub {
         let hosted = self.hosted_in(&mut sessions, which.id());
         guest.been_in(&hosted);
         if hosted.task().is_none() {
+            if request
+                .client_id()
+                .is_some_and(|id| hosted.has_message(&id))
+            {
+                return Ok(false);
+            }
             self.make_room(&sessions)?;
             let requests = hosted.begin(request.asker.clone(), self.host.now());
             hosted.submit(request)?;
             let lead =
                 session_task::run(self.clone(), hosted, which, participants.clone(), requests);
             self.tasks.spawn_on(lead, &self.workshop);
-            return Ok(());
+            return Ok(true);
         }
         hosted.submit(request)
     }
@@ -306,23 +318,44 @@ impl Hub {
         sessions: &mut HashMap<SessionId, Arc<HostedSession>>,
         id: SessionId,
     ) -> Arc<HostedSession> {
-        let new = || Arc::new(HostedSession::new(id, self.host.now()));
+        let new = || {
+            Arc::new(HostedSession::new(
+                id,
+                self.host.now(),
+                self.limits.awaits_clients,
+            ))
+        };
         sessions.entry(id).or_insert_with(new).clone()
+    }
+
+    /// Reads what another program writes to a session, while a client follows it and no conversation
+    /// is running here.
+    pub fn read_along(self: &Arc<Self>, hosted: &Arc<HostedSession>) {
+        if !self.ending.is_cancelled()
+            && let Some(end) = hosted.begin_reading()
+        {
+            let reading = read_along::run(self.clone(), hosted.clone(), end);
+            self.workshop.spawn(reading);
+        }
     }
 
     /// Subscribes a client to a session.
     pub fn follow(
-        &self,
+        self: &Arc<Self>,
         guest: &ClientHandle,
         id: SessionId,
         reply_to: ReplyTo,
         detail: Detail,
         since: Option<u64>,
     ) {
-        let mut sessions = locked(&self.sessions);
-        let hosted = self.hosted_in(&mut sessions, id);
-        guest.been_in(&hosted);
-        hosted.follow(reply_to, detail, since);
+        let hosted = {
+            let mut sessions = locked(&self.sessions);
+            let hosted = self.hosted_in(&mut sessions, id);
+            guest.been_in(&hosted);
+            hosted.follow(reply_to, detail, since);
+            hosted
+        };
+        self.read_along(&hosted);
     }
 
     /// Ends a subscription. Returns true if there was one.

@@ -28,9 +28,12 @@
 //! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
 //! | [`outbox`] | bounded queue of replies to a client | IO |
 //! | [`hosted`], [`session_task`] | a session and its followers; its task | IO |
+//! | [`read_along`] | what another program writes to a session | IO |
+//! | [`transcript`] | a part of a session as HTML | mostly pure |
 //! | [`hub`] | the running conversations and the clients | IO |
 //! | [`client`], [`connection`] | requests of a client; its bytes | IO |
 //! | [`socket`], [`listen`] | the socket; accepting connections | IO |
+//! | `web` | HTTP and WebSocket: the page and who may see it (feature `web`) | IO |
 //! | [`call`] | the client side, for programs that call a running server | IO |
 
 pub mod blocks;
@@ -46,9 +49,13 @@ pub mod live_state;
 pub mod outbox;
 pub mod protocol;
 pub mod read;
+pub mod read_along;
 pub mod recent_events;
 pub mod reply_stream;
 pub mod schema;
 pub mod session_task;
 pub mod socket;
 pub mod spec;
+pub mod transcript;
+#[cfg(feature = "web")]
+pub mod web;

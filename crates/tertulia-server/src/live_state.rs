@@ -51,6 +51,16 @@ impl LiveState {
         &self.floor
     }
 
+    /// Returns the name of the agent that answers, or answered last.
+    pub fn speaker(&self) -> String {
+        if let Some(SessionEvent::Asked { speaker }) = &self.asked {
+            return speaker.display_name.clone();
+        }
+        let meta = self.floor.meta.as_ref();
+        let last = meta.and_then(|meta| meta.answered_by.clone());
+        last.unwrap_or_else(|| "the agent".to_owned())
+    }
+
     /// Applies an event.
     pub fn take(&mut self, session_event: &SessionEvent) {
         match session_event {

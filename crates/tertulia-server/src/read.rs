@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(
             read.ask,
             Ask::Query {
-                query: "x".to_owned()
+                query: "x".to_owned(),
+                client_id: None,
             }
         );
     }
@@ -184,7 +185,7 @@ mod tests {
     fn every_type_can_be_read() {
         for kind in TYPES {
             let line = format!(
-                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes"}}"#
+                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes","title":"t","agent":"a"}}"#
             );
             let read = request(line.as_bytes()).unwrap();
             let written = serde_json::to_value(&read).unwrap();

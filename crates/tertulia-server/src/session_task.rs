@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tertulia_agents::approval::{Permissions, ToolRequest, Verdict};
+use tertulia_core::entry::Kind;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
+use tertulia_engine::notification::Occasion;
 use tertulia_engine::spec::ParticipantSpec;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
 use tokio::sync::{mpsc, oneshot};
@@ -52,6 +54,7 @@ pub async fn run(
         which = opened_as(&hosted, which);
         hosted.enter(LivePhase::Opening, hub.host().now());
     }
+    hub.read_along(&hosted);
     hub.sweep(&hosted);
 }
 
@@ -69,6 +72,14 @@ struct RoomObserver {
     hosted: Arc<HostedSession>,
     /// The client that waits for the result of `session_save`.
     saving: Option<ReplyTo>,
+}
+
+impl RoomObserver {
+    /// Tells the user that the session needs them.
+    fn call_user(&self, occasion: Occasion) {
+        let who = self.hosted.speaker();
+        self.hub.host().notify(self.hosted.id(), occasion, &who);
+    }
 }
 
 impl Observer for RoomObserver {
@@ -90,7 +101,9 @@ impl Observer for RoomObserver {
     }
 
     fn ask(&mut self, request: &ToolRequest) -> Option<oneshot::Receiver<Verdict>> {
-        self.hosted.ask(request)
+        let answer = self.hosted.ask(request)?;
+        self.call_user(Occasion::Permission);
+        Some(answer)
     }
 
     fn withdraw(&mut self) {
@@ -103,8 +116,8 @@ impl Observer for RoomObserver {
     }
 
     fn take(&mut self, request: SessionRequest) -> Step {
-        self.hosted.take_up();
         if request.cancel.is_cancelled() {
+            self.hosted.take_up();
             self.hosted.dismiss(&request, None);
             return Step::Done;
         }
@@ -114,6 +127,8 @@ impl Observer for RoomObserver {
         ) {
             self.hosted.carry_out(&request, self.hub.host().now());
         }
+        // After it is running, so that its message is never unknown.
+        self.hosted.take_up();
         let command = match request.action {
             SessionAction::Open => return Step::Done,
             SessionAction::Switch(spec) => {
@@ -146,7 +161,20 @@ impl Observer for RoomObserver {
             // The client that asked gets the hint with the error.
             outcome.notices.clear();
         }
+        let calls = self.hosted.is_answering()
+            && matches!(
+                outcome.status,
+                TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Paused
+            );
+        let kind = state.meta.as_ref().map_or(Kind::Chat, |meta| meta.kind);
         self.hosted.finish(outcome, state, self.hub.host().now());
+        // Queued messages begin the next turn: the user is not needed yet.
+        if calls && !self.hosted.is_busy() {
+            self.call_user(match kind {
+                Kind::Chat => Occasion::Ended,
+                Kind::Team | Kind::Pair => Occasion::Person,
+            });
+        }
     }
 
     fn is_needed(&self) -> bool {

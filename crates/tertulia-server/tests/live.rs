@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tertulia_agents::{
     Agent, AgentError, AgentEvent, AgentRequest, AgentSink, Outcome, Readiness, ToolSide,
@@ -16,12 +17,15 @@ use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::SessionEnd;
 use tertulia_engine::live::Closing;
 use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::notification::Occasion;
 use tertulia_engine::setup::{ChatAgent, Participants, RunOptions, Setup, Target};
 use tertulia_engine::spec::SessionSpec;
 use tertulia_server::connection;
-use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
+use tertulia_server::host::{Found, Host, HostResult, Listed, Search, StoreChanges, Which};
 use tertulia_server::hub::{Hub, Limits};
-use tertulia_server::protocol::{Answer, ErrorBody, ErrorKind};
+use tertulia_server::protocol::{
+    AgentInfo, Answer, ErrorBody, ErrorKind, ProjectInfo, Selection, TeamInfo,
+};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
 use tokio::io::{
@@ -95,6 +99,20 @@ impl Host for Small {
         Timestamp::now()
     }
 
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
+    }
+
+    fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    fn changes(&self) -> Option<StoreChanges> {
+        None
+    }
+
+    fn notify(&self, _: SessionId, _: Occasion, _: &str) {}
+
     fn new_id(&self) -> SessionId {
         self.sessions.clock().session_id()
     }
@@ -162,11 +180,47 @@ impl Host for Small {
         Ok(Vec::new())
     }
 
-    async fn list(&self, _: usize, _: Option<&str>) -> HostResult<Listed> {
+    async fn list(&self, _: &Selection, _: usize, _: Option<&str>) -> HostResult<Listed> {
         absent()
     }
 
-    async fn search(&self, _: &str, _: usize) -> HostResult<Found> {
+    async fn facets(&self) -> HostResult<(Vec<ProjectInfo>, Vec<String>)> {
+        absent()
+    }
+
+    async fn search(&self, _: &Search) -> HostResult<Found> {
+        absent()
+    }
+
+    async fn rename(&self, _: &Row, _: &str) -> HostResult<Row> {
+        absent()
+    }
+
+    async fn tag(&self, _: &Row, _: Vec<String>, _: Vec<String>) -> HostResult<Row> {
+        absent()
+    }
+
+    async fn restore(&self, _: &str) -> HostResult<Row> {
+        absent()
+    }
+
+    async fn undo(&self) -> HostResult<Vec<(SessionId, String)>> {
+        absent()
+    }
+
+    async fn family(&self, _: &Row) -> HostResult<Vec<Value>> {
+        absent()
+    }
+
+    async fn stats(&self, _: Option<String>, _: Option<String>) -> HostResult<Value> {
+        absent()
+    }
+
+    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
+        absent()
+    }
+
+    async fn models(&self, _: &str) -> HostResult<Vec<String>> {
         absent()
     }
 

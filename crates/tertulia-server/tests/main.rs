@@ -8,3 +8,4 @@
 
 mod live;
 mod schema;
+mod transcript;

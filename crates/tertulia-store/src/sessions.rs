@@ -305,6 +305,7 @@ impl Sessions {
             interrupted: true,
             outcome: None,
             attachments: Vec::new(),
+            client_id: None,
         };
         let new = NewEntry {
             id: draft.id,

@@ -51,6 +51,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     }
 }
 

@@ -147,6 +147,7 @@ fn subscribe(call: &mut Call, id: SessionId) -> TuiResult<()> {
         session_id: id.to_string(),
         detail: Detail::Full,
         since: None,
+        open: true,
     };
     match call.ask(ask)? {
         Answer::Subscribed { .. } => Ok(()),

@@ -81,6 +81,7 @@ impl Remote {
                 session_id,
                 text,
                 attach: true,
+                client_id: None,
             }),
             // Not offered over the protocol; the screen says so before.
             LiveCommand::Run(_) => self.events.push(LiveEvent::Refused),

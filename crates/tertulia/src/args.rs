@@ -201,6 +201,8 @@ pub enum Command {
     Pair(commands::pair::PairArgs),
     Trust(commands::trust::TrustArgs),
     Serve(commands::serve::ServeArgs),
+    #[cfg(feature = "web")]
+    Web(commands::web::WebArgs),
     Attach(commands::attach::AttachArgs),
     Ps(commands::ps::PsArgs),
     Stop(commands::stop::StopArgs),

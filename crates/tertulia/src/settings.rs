@@ -2,6 +2,7 @@
 //! default.
 
 mod agent;
+mod notify;
 #[cfg(feature = "postgres")]
 pub mod postgres_password;
 mod prices;

@@ -14,6 +14,8 @@ mod cli;
 mod durability;
 mod fuzz;
 mod home;
+#[cfg(feature = "web")]
+mod http;
 mod pairs;
 mod pty;
 mod running;

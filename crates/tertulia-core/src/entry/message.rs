@@ -47,6 +47,9 @@ pub struct Message {
     /// Files that the user attached, as they were when the message was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// Id that the client gave the message, so that sending it again says nothing twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
 }
 
 /// A text file attached to a message.
@@ -105,6 +108,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     }
 }
 

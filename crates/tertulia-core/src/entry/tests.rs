@@ -32,6 +32,7 @@ fn said(content: &str) -> Body {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     })
 }
 

@@ -29,6 +29,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             interrupted: false,
             outcome: None,
             attachments: Vec::new(),
+            client_id: None,
         },
         thought: None,
     });

@@ -74,6 +74,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     })
 }
 

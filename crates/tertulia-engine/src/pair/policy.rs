@@ -1,6 +1,5 @@
 //! The policy of a pair: carries the decisions of the state machine in [`super::state`] out as
-//! prompts and messages. The log is the state, so that a session can be resumed after a crash at any
-//! point.
+//! prompts and messages. The log is the state: a session can be resumed after a crash at any point.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +18,9 @@ use crate::context::ContextMessage;
 use crate::conversation::TurnResult;
 use crate::event::SessionEvent;
 use crate::policy::{Answered, Ask, Effect, Event, View};
+use crate::prompt::Prompt;
 use tertulia_agents::{Agent, AgentError, FailureKind, Part};
-use tertulia_core::entry::{Attachment, Body, Budgeted, Entry, Message, Paired, Role, Speaker};
+use tertulia_core::entry::{Body, Budgeted, Entry, Message, Paired, Role, Speaker};
 use tertulia_core::entry::{Thought, human, plain};
 
 /// Number of consecutive worker failures after which the conversation pauses for the user.
@@ -35,8 +35,8 @@ pub struct PairPolicy {
     system: String,
     /// Entries to save with the next message.
     opening: Vec<Body>,
-    /// Files attached to the user's message that is not saved yet.
-    attached: Vec<Attachment>,
+    /// The user's message that is not saved yet, without its text.
+    sent: Prompt,
     /// Last message of the last prompted agent, before redaction.
     answer: Option<String>,
     /// Whether the worker has just received its instruction and was not prompted with it yet.
@@ -111,7 +111,7 @@ impl PairPolicy {
             worker: roster.worker,
             system: roster.paired.system,
             opening,
-            attached: Vec::new(),
+            sent: Prompt::default(),
             answer: None,
             fresh: false,
             failures: 0,
@@ -154,8 +154,9 @@ impl PairPolicy {
     /// Processes an event.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match (std::mem::take(&mut self.stage), event) {
-            (_, Event::Said { text, attached, .. }) => {
-                self.attached = attached;
+            (_, Event::Said { mut prompt, .. }) => {
+                let text = std::mem::take(&mut prompt.text);
+                self.sent = prompt;
                 self.begin_turn(text, view, shown)
             }
             (Stage::Flushing(text), Event::Saved(_) | Event::Refused) => {
@@ -264,7 +265,8 @@ impl PairPolicy {
     fn tell_instructor(&mut self, said: &str, news: Option<(Speaker, String)>) -> Effect {
         let news = news.map(|(by, text)| message_to(PairRole::Instructor, &by, text));
         let words = Message {
-            attachments: std::mem::take(&mut self.attached),
+            attachments: std::mem::take(&mut self.sent.attached),
+            client_id: self.sent.client_id.take(),
             ..message_to(PairRole::Instructor, &human(), said.to_owned())
         };
         self.append(news.into_iter().chain([words]).collect(), Stage::Telling)

@@ -14,11 +14,10 @@ use crate::answer::TurnEnd;
 use crate::conversation::TurnResult;
 use crate::event::SessionEvent;
 use crate::policy::{Answered, Ask, Effect, Event, LoggedMessage, View};
+use crate::prompt::Prompt;
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage, ToolSide};
 use tertulia_core::entry::plain;
-use tertulia_core::entry::{
-    Attachment, Body, Role, Seated, ShellOutput, Speaker, SpeakerKind, Tasked,
-};
+use tertulia_core::entry::{Body, Role, Seated, ShellOutput, Speaker, SpeakerKind, Tasked};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 
@@ -216,7 +215,7 @@ impl Team {
     /// Processes an event.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match (std::mem::take(&mut self.stage), event) {
-            (_, Event::Said { by, text, attached }) => self.take_message(by, text, attached, view),
+            (_, Event::Said { by, prompt }) => self.take_message(by, prompt, view),
             (Stage::Hearing(by), Event::Saved(mut saved)) => {
                 self.seated = None;
                 let Some(message) = saved.pop() else {
@@ -248,13 +247,7 @@ impl Team {
     }
 
     /// Saves a person's message.
-    fn take_message(
-        &mut self,
-        by: Option<String>,
-        text: String,
-        attached: Vec<Attachment>,
-        view: &View<'_>,
-    ) -> Effect {
+    fn take_message(&mut self, by: Option<String>, prompt: Prompt, view: &View<'_>) -> Effect {
         (self.failed, self.asked) = (None, 0);
         self.memory.end_turn();
         if let Some(id) = self.withdrawn.take() {
@@ -268,8 +261,9 @@ impl Team {
         let Some(sender) = members.find(|member| Some(&member.id) == by.as_ref()) else {
             return self.wait(None);
         };
-        let mut message = plain(&sender.speaker(), Role::User, text);
-        message.attachments = attached;
+        let mut message = plain(&sender.speaker(), Role::User, prompt.text);
+        message.attachments = prompt.attached;
+        message.client_id = prompt.client_id;
         message.addressees = self.router.addressees(&sender.id, &message.content);
         self.stage = Stage::Hearing(sender.id.clone());
         let before = self.opening().into_iter();

@@ -11,11 +11,29 @@ const BUDGET: usize = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Painter {
     budget: usize,
+    /// Whether elements may have a `style` attribute.
+    styles: bool,
 }
 
 impl Painter {
     pub(super) fn new() -> Painter {
-        Painter { budget: BUDGET }
+        Painter {
+            budget: BUDGET,
+            styles: true,
+        }
+    }
+
+    /// Creates a painter for a page whose policy allows no `style` attributes.
+    pub(super) fn without_styles() -> Painter {
+        Painter {
+            styles: false,
+            ..Painter::new()
+        }
+    }
+
+    /// Returns true if elements may have a `style` attribute.
+    pub(super) fn allows_styles(&self) -> bool {
+        self.styles
     }
 
     /// Renders a block of code.

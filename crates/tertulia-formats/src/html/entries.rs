@@ -19,51 +19,39 @@ pub(super) struct Rendered {
     pub(super) prompts: Vec<Prompt>,
 }
 
-/// Renders all entries.
+/// Where entries are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On an exported page, which has all of them.
+    Export,
+    /// On the web page, which has a part of them, each in one `article`.
+    Web,
+}
+
+/// An entry with the entries that are shown with it.
+pub(super) struct Piece {
+    /// Sequence number of the entry.
+    pub(super) seq: u64,
+    /// Largest sequence number among all of them.
+    pub(super) last: u64,
+    pub(super) html: String,
+}
+
+/// Renders all entries for an exported page.
 pub(super) fn render(meta: &SessionMeta, log: &Log, clock: Clock<'_>) -> Rendered {
-    let mut page = Page {
-        kind: meta.kind,
-        clock,
-        painter: Painter::new(),
-        results: results(log),
-        html: String::new(),
-        prompts: Vec::new(),
-    };
-    let mut entries = log.entries.iter().peekable();
-    while let Some(entry) = entries.next() {
-        match &entry.body {
-            Body::Message(message) => {
-                let mut thoughts = Vec::new();
-                // Reasoning is recorded after its answer.
-                while let Some(Body::Thought(thought)) = entries.peek().map(|next| &next.body) {
-                    if message.role != Role::Assistant {
-                        break;
-                    }
-                    let seq = entries.next().map_or(entry.seq, |next| next.seq);
-                    thoughts.push((seq.0, thought.text.as_str()));
-                }
-                page.message(entry, message, &thoughts);
-            }
-            Body::Thought(thought) => page.thoughts(&[(entry.seq.0, thought.text.as_str())]),
-            Body::Shell(shell) => {
-                let ended = entries.peek().map(|next| &next.body);
-                let output = match ended {
-                    Some(Body::ShellOutput(output)) if output.run == shell.run => Some(output),
-                    _ => None,
-                };
-                page.command(entry, &shell.command, output);
-                if output.is_some() {
-                    entries.next();
-                }
-            }
-            Body::ShellOutput(output) => page.command(entry, "", Some(output)),
-            body => page.notice(entry, body),
-        }
-    }
+    let mut page = Page::new(meta.kind, log, clock, Place::Export);
+    let html = page.pieces(log).into_iter().map(|piece| piece.html);
     Rendered {
-        html: page.html,
+        html: html.collect(),
         prompts: page.prompts,
     }
+}
+
+/// Renders the entries of a part of a log for the web page.
+pub(super) fn fragments(kind: Kind, log: &Log, clock: Clock<'_>) -> Vec<Piece> {
+    let mut pieces = Page::new(kind, log, clock, Place::Web).pieces(log);
+    pieces.retain(|piece| !piece.html.is_empty());
+    pieces
 }
 
 /// Returns the results by the place of the message that has the call, and the id of the call. An id
@@ -93,16 +81,107 @@ struct Results<'a> {
     placed: HashMap<u64, ()>,
 }
 
+impl Results<'_> {
+    /// Returns the last entry that is shown with a message: 0 without results.
+    fn last_of(&self, seq: u64, message: &Message) -> u64 {
+        let calls = message.tool_calls.iter();
+        let results = calls.filter_map(|call| self.by_call.get(&(seq, call.id.as_str())));
+        results.map(|(entry, _)| entry.seq.0).max().unwrap_or(0)
+    }
+}
+
 struct Page<'a> {
     kind: Kind,
     clock: Clock<'a>,
+    place: Place,
     painter: Painter,
     results: Results<'a>,
     html: String,
     prompts: Vec<Prompt>,
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
+    fn new(kind: Kind, log: &'a Log, clock: Clock<'a>, place: Place) -> Page<'a> {
+        Page {
+            kind,
+            clock,
+            place,
+            painter: match place {
+                Place::Export => Painter::new(),
+                Place::Web => Painter::without_styles(),
+            },
+            results: results(log),
+            html: String::new(),
+            prompts: Vec::new(),
+        }
+    }
+
+    fn pieces(&mut self, log: &'a Log) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut entries = log.entries.iter().peekable();
+        while let Some(entry) = entries.next() {
+            let mut last = entry.seq.0;
+            match &entry.body {
+                Body::Message(message) => {
+                    let mut thoughts = Vec::new();
+                    // Reasoning is recorded after its answer.
+                    while let Some(Body::Thought(thought)) = entries.peek().map(|next| &next.body) {
+                        if message.role != Role::Assistant {
+                            break;
+                        }
+                        last = entries.next().map_or(last, |next| next.seq.0);
+                        thoughts.push((last, thought.text.as_str()));
+                    }
+                    last = last.max(self.results.last_of(entry.seq.0, message));
+                    self.message(entry, message, &thoughts);
+                }
+                Body::Thought(thought) => {
+                    let seq = self.outer_id(entry);
+                    self.thoughts(&[(seq, thought.text.as_str())]);
+                }
+                Body::Shell(shell) => {
+                    let ended = entries.peek().map(|next| &next.body);
+                    let output = match ended {
+                        Some(Body::ShellOutput(output)) if output.run == shell.run => Some(output),
+                        _ => None,
+                    };
+                    self.command(entry, &shell.command, output);
+                    if output.is_some() {
+                        last = entries.next().map_or(last, |next| next.seq.0);
+                    }
+                }
+                Body::ShellOutput(output) => self.command(entry, "", Some(output)),
+                body => self.notice(entry, body),
+            }
+            pieces.push(Piece {
+                seq: entry.seq.0,
+                last,
+                html: self.framed(entry),
+            });
+        }
+        pieces
+    }
+
+    /// Takes what was rendered of an entry. On the web page an entry is one `article`.
+    fn framed(&mut self, entry: &Entry) -> String {
+        let html = std::mem::take(&mut self.html);
+        if self.place == Place::Export || html.is_empty() || html.starts_with("<article") {
+            return html;
+        }
+        let (seq, kind) = (entry.seq, entry.body.kind());
+        let kind = escape(kind);
+        format!("<article class=\"entry {kind}\" id=\"e{seq}\">\n{html}</article>\n")
+    }
+
+    /// Returns the number that the outermost element of an entry has as its id: none on the web page,
+    /// where its `article` has it.
+    fn outer_id(&self, entry: &Entry) -> u64 {
+        match self.place {
+            Place::Export => entry.seq.0,
+            Place::Web => 0,
+        }
+    }
+
     fn message(&mut self, entry: &Entry, message: &Message, thoughts: &[(u64, &str)]) {
         if self.results.placed.contains_key(&entry.seq.0) {
             return;
@@ -113,12 +192,11 @@ impl Page<'_> {
         };
         if let Some(outcome) = message.tool_outcome() {
             let name = &message.speaker.name;
-            let opened = folded(
-                entry.seq.0,
-                Some(outcome),
-                name,
-                "its call is not in this export",
-            );
+            let where_its_call_is = match self.place {
+                Place::Export => "its call is not in this export",
+                Place::Web => "its call is not known",
+            };
+            let opened = folded(self.outer_id(entry), Some(outcome), name, where_its_call_is);
             let output = self.painter.block("", &text);
             self.html.push_str(&format!("{opened}{output}</details>\n"));
             return;
@@ -137,9 +215,12 @@ impl Page<'_> {
             });
         }
         let about = self.about(entry, message);
+        let attributes = match self.place {
+            Place::Export => format!("id=\"e{}\" class=\"{class}\"", entry.seq),
+            Place::Web => format!("class=\"entry {class}\" id=\"e{}\"", entry.seq),
+        };
         self.html.push_str(&format!(
-            "<article id=\"e{}\" class=\"{class}\">\n<header>{about}</header>\n",
-            entry.seq
+            "<article {attributes}>\n<header>{about}</header>\n"
         ));
         self.thoughts(thoughts);
         if !text.trim().is_empty() {
@@ -197,8 +278,9 @@ impl Page<'_> {
         for (seq, text) in thoughts {
             let rendered = markdown::render(text, Lines::Keep, &mut self.painter);
             self.html.push_str(&format!(
-                "<details id=\"e{seq}\" class=\"thought\"><summary>Reasoning</summary>\n\
-                 <div class=\"text\">{rendered}</div></details>\n"
+                "<details{} class=\"thought\"><summary>Reasoning</summary>\n\
+                 <div class=\"text\">{rendered}</div></details>\n",
+                id(*seq)
             ));
         }
     }
@@ -228,7 +310,7 @@ impl Page<'_> {
     /// A shell command of the user, folded.
     fn command(&mut self, entry: &Entry, command: &str, output: Option<&ShellOutput>) {
         let outcome = output.map(|output| output.outcome);
-        let opened = folded(entry.seq.0, outcome, "!", command);
+        let opened = folded(self.outer_id(entry), outcome, "!", command);
         let text = output.map(ShellOutput::text).unwrap_or_default();
         let printed = self.painter.block("", &text);
         self.html
@@ -248,8 +330,8 @@ impl Page<'_> {
             _ => String::new(),
         };
         self.html.push_str(&format!(
-            "<div id=\"e{}\" class=\"{class}\"><p>{} <span class=\"facts\">{}</span>{}</p>{more}</div>\n",
-            entry.seq,
+            "<div{} class=\"{class}\"><p>{} <span class=\"facts\">{}</span>{}</p>{more}</div>\n",
+            id(self.outer_id(entry)),
             escape(&shortened(&text, 400)),
             self.clock.time(entry.at),
             anchor(entry.seq.0)
@@ -315,10 +397,7 @@ fn notice(body: &Body) -> (&'static str, String) {
 
 /// Returns the beginning of a folded tool call or result.
 fn folded(seq: u64, outcome: Option<ToolOutcome>, name: &str, summary: &str) -> String {
-    let id = match seq {
-        0 => String::new(),
-        seq => format!(" id=\"e{seq}\""),
-    };
+    let id = id(seq);
     let (class, sign) = match outcome {
         Some(outcome) => (outcome.name(), outcome.sign()),
         None => ("interrupted", "…"),
@@ -329,6 +408,14 @@ fn folded(seq: u64, outcome: Option<ToolOutcome>, name: &str, summary: &str) -> 
         escape(name),
         escape(summary)
     )
+}
+
+/// Returns the attribute of an element that has an entry; 0 is none.
+fn id(seq: u64) -> String {
+    match seq {
+        0 => String::new(),
+        seq => format!(" id=\"e{seq}\""),
+    }
 }
 
 fn anchor(seq: u64) -> String {

@@ -1,7 +1,8 @@
 //! Renders Markdown of a message. Raw HTML stays text, and links lead only to the web and to mail.
 
 use pulldown_cmark::{
-    CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
+    Alignment, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd,
+    html,
 };
 
 use super::code::Painter;
@@ -28,6 +29,7 @@ pub(super) fn render(text: &str, lines: Lines, painter: &mut Painter) -> String 
         painter,
         code: None,
         links: Vec::new(),
+        table: Table::default(),
     };
     let events = Parser::new_ext(text, options).flat_map(|event| safe.event(event));
     let mut rendered = String::with_capacity(text.len() * 2);
@@ -43,6 +45,30 @@ struct Safe<'p> {
     code: Option<(String, String)>,
     /// For each open link or image, whether it is kept.
     links: Vec<bool>,
+    table: Table,
+}
+
+/// The table that is being read, where cells are aligned by a class.
+#[derive(Default)]
+struct Table {
+    alignments: Vec<Alignment>,
+    in_head: bool,
+    /// Number of the next cell of the row.
+    column: usize,
+}
+
+impl Table {
+    fn cell(&mut self) -> String {
+        let tag = if self.in_head { "th" } else { "td" };
+        let alignment = self.alignments.get(self.column);
+        self.column += 1;
+        match alignment {
+            Some(Alignment::Left) => format!("<{tag} class=\"left\">"),
+            Some(Alignment::Center) => format!("<{tag} class=\"center\">"),
+            Some(Alignment::Right) => format!("<{tag} class=\"right\">"),
+            Some(Alignment::None) | None => format!("<{tag}>"),
+        }
+    }
 }
 
 impl Safe<'_> {
@@ -56,6 +82,11 @@ impl Safe<'_> {
                 Event::End(TagEnd::CodeBlock) => {}
                 _ => return Vec::new(),
             }
+        }
+        if !self.painter.allows_styles()
+            && let Some(event) = self.aligned(&event)
+        {
+            return vec![event];
         }
         match event {
             Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
@@ -104,6 +135,23 @@ impl Safe<'_> {
             }
             other => vec![other],
         }
+    }
+
+    /// Aligns the cells of a table by classes instead of styles.
+    fn aligned<'a>(&mut self, event: &Event<'a>) -> Option<Event<'a>> {
+        match event {
+            Event::Start(Tag::Table(alignments)) => {
+                self.table.alignments.clone_from(alignments);
+                let none = vec![Alignment::None; alignments.len()];
+                return Some(Event::Start(Tag::Table(none)));
+            }
+            Event::Start(Tag::TableHead) => (self.table.in_head, self.table.column) = (true, 0),
+            Event::End(TagEnd::TableHead) => self.table.in_head = false,
+            Event::Start(Tag::TableRow) => self.table.column = 0,
+            Event::Start(Tag::TableCell) => return Some(Event::Html(self.table.cell().into())),
+            _ => {}
+        }
+        None
     }
 
     /// Returns the beginning of a link. An image is a link, too: a page that loads images tells

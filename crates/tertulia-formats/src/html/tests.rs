@@ -310,3 +310,56 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_web_page_gets_one_element_per_entry() {
+    let sample = sample::chat();
+    let parts = fragments(Kind::Chat, &sample.log, &TimeZone::UTC);
+    let page = page_of(&sample);
+    for part in &parts {
+        let begins = part.html.starts_with("<article class=\"entry ");
+        assert!(begins && part.html.ends_with("</article>\n"), "{part:?}");
+        let id = format!("id=\"e{}\"", part.seq);
+        assert_eq!(part.html.matches(&id).count(), 1, "{}", part.html);
+        assert!(part.last >= part.seq && page.contains(&id));
+        for wrong in ["<script", " style=", " onclick", "<img", "<style"] {
+            assert!(!part.html.contains(wrong), "{wrong} in {}", part.html);
+        }
+    }
+    // Entries that are shown in others have no element of their own.
+    assert!(parts.iter().any(|part| part.last > part.seq));
+    assert!(parts.iter().any(|part| part.text.is_some()));
+}
+
+#[test]
+fn texts_for_the_web_page_have_classes_only() {
+    assert_eq!(
+        text("|a|b|c|\n|:-|:-:|-:|\n|<b>|2|3|"),
+        "<table><thead><tr><th class=\"left\">a</th><th class=\"center\">b</th>\
+         <th class=\"right\">c</th></tr></thead><tbody>\n<tr><td class=\"left\">&lt;b&gt;</td>\
+         <td class=\"center\">2</td><td class=\"right\">3</td></tr>\n</tbody></table>\n"
+    );
+    // The exported page has a style sheet in itself, and keeps its styles.
+    assert!(rendered("|a|\n|-:|\n|1|").contains("style="));
+    for attack in [
+        "<script>alert(1)</script>",
+        "[a](javascript:alert(1))",
+        "<svg onload=alert(1)>",
+        "![x](data:image/svg+xml,<svg onload=alert(1)>)",
+    ] {
+        let html = text(attack);
+        assert!(!html.contains("<script") && !html.contains("<svg") && !html.contains("href=\"j"));
+        assert!(!html.contains("<img"), "{html}");
+    }
+    assert_eq!(
+        text("a\u{202e}b [x](https://a/\u{2066})"),
+        "<p>a[U+202E]b <a href=\"https://a/[U+2066]\" rel=\"noopener noreferrer\">x</a></p>\n"
+    );
+}
+
+#[test]
+fn previews_are_diffs_or_commands() {
+    assert!(preview("--- a\n+++ b\n@@ -1 @@\n-x\n+y").contains("class=\"ins\""));
+    let command = preview("rm -rf <x>");
+    assert!(!command.contains("<x>") && command.contains("data-language=\"bash\""));
+}

@@ -5,13 +5,11 @@ use tertulia_core::query::Row;
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
 
 use super::Client;
-use crate::host::{HostResult, Which};
+use crate::host::{HostResult, Search, Which};
 use crate::hosted::{SessionAction, SessionRequest};
 use crate::protocol::{Answer, Ask, ErrorBody, ErrorKind, Id, LONGEST_LINE};
 use crate::spec::Wish;
 
-/// Default and maximum number of listed sessions.
-const LISTED: (usize, usize) = (50, 1000);
 /// Default and maximum number of search hits.
 const SEARCHED: (usize, usize) = (20, 1000);
 /// Maximum number of messages sent when a session is loaded.
@@ -39,17 +37,21 @@ impl Client {
                 }
             }
             Ask::SessionLoad { session_id, last } => self.load(&session_id, last).await?,
-            Ask::SessionList { limit, cursor } => {
-                let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
-                let listed = self.host().list(limit, cursor.as_deref()).await?;
-                Answer::SessionListResult {
-                    sessions: listed.sessions,
-                    next: listed.next,
-                }
-            }
-            Ask::SessionSearch { query, limit } => {
+            Ask::SessionSearch {
+                query,
+                limit,
+                session_id,
+                selection,
+            } => {
                 let limit = limit.unwrap_or(SEARCHED.0).min(SEARCHED.1);
-                let found = self.host().search(&query, limit).await?;
+                let session = self.named(session_id.as_deref()).await?;
+                let search = Search {
+                    words: query,
+                    limit,
+                    session,
+                    selection,
+                };
+                let found = self.host().search(&search).await?;
                 Answer::SessionSearchResult {
                     hits: found.hits,
                     total: found.total,
@@ -70,10 +72,7 @@ impl Client {
                 fits(content.len())?;
                 Answer::SessionExported { content }
             }
-            other => {
-                let words = format!("{other:?} is not about sessions");
-                return Err(ErrorBody::new(ErrorKind::Failed, words));
-            }
+            other => self.browse(other).await?,
         })
     }
 
@@ -146,6 +145,7 @@ impl Client {
         let request = self.session_request(SessionAction::Switch(Box::new(spec)));
         self.hub
             .submit(&self.guest, which, &self.participants, request)
+            .map(drop)
     }
 
     /// Changes the tool permissions: immediately if the session is open, else by opening it.
@@ -166,12 +166,11 @@ impl Client {
                 .filter(|hosted| hosted.is_permitted())
             {
                 Some(hosted) => hosted.change_permissions(&change),
-                None => self.hub.submit(
-                    &self.guest,
-                    which,
-                    &self.participants,
-                    self.session_request(SessionAction::Permit(change)),
-                )?,
+                None => {
+                    let request = self.session_request(SessionAction::Permit(change));
+                    self.hub
+                        .submit(&self.guest, which, &self.participants, request)?;
+                }
             }
         }
         Ok(())
@@ -190,7 +189,7 @@ impl Client {
                 ..self.session_request(SessionAction::Save)
             };
             match hosted.submit(request) {
-                Ok(()) => return Ok(None),
+                Ok(_) => return Ok(None),
                 // The conversation has ended meanwhile.
                 Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
                 Err(trouble) => return Err(trouble),

@@ -51,6 +51,16 @@ pub struct SessionRequest {
     pub cancel: CancellationToken,
 }
 
+impl SessionRequest {
+    /// Returns the id that the client gave the message.
+    pub fn client_id(&self) -> Option<String> {
+        match &self.action {
+            SessionAction::Say(prompt) => prompt.client_id.clone(),
+            _ => None,
+        }
+    }
+}
+
 /// Command for a conversation.
 #[derive(Debug)]
 pub enum SessionAction {

@@ -27,6 +27,12 @@ pub(super) struct State {
     pub(super) task: Option<TaskHandle>,
     pub(super) running: Option<Running>,
     pub(super) question: Option<(String, oneshot::Sender<Verdict>)>,
+    /// Ids that clients gave messages which are held in memory, because they could not be saved.
+    pub(super) held: Vec<String>,
+    /// Whether an approval request waits for clients that are not connected now.
+    pub(super) awaits_clients: bool,
+    /// Ends the reading of what another program writes to the session.
+    pub(super) reading: Option<CancellationToken>,
     pub(super) since: Timestamp,
 }
 
@@ -37,11 +43,30 @@ pub(super) struct Running {
     pub(super) asker: Option<ReplyTo>,
     pub(super) telling: ReplyStream,
     pub(super) cancel: CancellationToken,
+    /// Id that the client gave the message.
+    pub(super) client_id: Option<String>,
 }
 
 impl State {
+    /// Returns true if a message with this id is queued, being answered, held or saved.
+    pub(super) fn has_message(&self, client_id: &str) -> bool {
+        let is = |known: Option<&String>| known.is_some_and(|known| known == client_id);
+        let meta = self.moment.floor().meta.as_ref();
+        let task = self.task.as_ref();
+        task.is_some_and(|task| task.queued.iter().any(|one| is(one.client_id.as_ref())))
+            || self
+                .running
+                .as_ref()
+                .is_some_and(|one| is(one.client_id.as_ref()))
+            || self.held.iter().any(|held| held == client_id)
+            || meta.is_some_and(|meta| meta.client_ids.iter().any(|known| known == client_id))
+    }
+
     pub(super) fn publish(&mut self, event: SessionEvent) {
         self.moment.take(&event);
+        if let SessionEvent::Held { message } = &event {
+            self.held.extend(message.client_id.clone());
+        }
         if let Some(running) = &mut self.running {
             for answer in running.telling.tell(self.id, &event) {
                 if let Some(asker) = &running.asker {
@@ -79,6 +104,7 @@ impl State {
     pub(super) fn replay(&self) -> Vec<SessionEvent> {
         match &self.task {
             Some(task) if task.phase != LivePhase::Opening => self.moment.replay(),
+            None if self.reading.is_some() => self.moment.replay(),
             _ => Vec::new(),
         }
     }
@@ -118,7 +144,20 @@ impl State {
         let watching = followers
             .filter(|(_, detail)| *detail == Detail::Full)
             .map(|(reply_to, _)| reply_to);
-        asker.into_iter().chain(watching).any(ReplyTo::can_answer)
+        self.awaits_clients || asker.into_iter().chain(watching).any(ReplyTo::can_answer)
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        if let Some(reading) = self.reading.take() {
+            reading.cancel();
+        }
+    }
+
+    pub(super) fn stop_reading_for_nobody(&mut self) {
+        let mut details = self.followers.iter().map(|(_, detail)| *detail);
+        if !details.any(|detail| detail == Detail::Full) {
+            self.stop_reading();
+        }
     }
 
     pub(super) fn deny_if_no_client_can_answer(&mut self) {

@@ -29,6 +29,122 @@ pub struct SessionInfo {
     pub total_tokens: u64,
     /// Tags of the session.
     pub tags: Vec<String>,
+    /// `chat`, `team` or `pair`.
+    pub kind: String,
+    /// Name of the team.
+    pub team: Option<String>,
+    /// Agents that have answered; in a pair, instructor and worker.
+    pub agents: Vec<String>,
+    /// Name of the project, for people.
+    pub project: Option<String>,
+    /// Id of the project.
+    pub project_id: Option<String>,
+    /// The session that this one was made from.
+    pub parent: Option<ParentInfo>,
+    /// `active` if an answer is due, `paused`, or `trashed`.
+    pub status: String,
+    /// Whether a running program has the session open.
+    pub open: bool,
+    /// What the session is doing, if it is live on this server.
+    pub live: Option<LivePhase>,
+    /// Whether the session is sealed.
+    pub sealed: bool,
+}
+
+/// The session that another one was made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ParentInfo {
+    /// Id of the session.
+    pub id: String,
+    /// Sequence number of the last common entry.
+    pub seq: u64,
+    /// How: `fork`, `replay`, `merge`.
+    pub relation: String,
+}
+
+/// A project in the reply to `session_list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProjectInfo {
+    /// Id of the project.
+    pub id: String,
+    /// Name of the project, for people.
+    pub name: String,
+}
+
+/// An entry in the reply to `session_page`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PageEntry {
+    /// Sequence number.
+    pub seq: u64,
+    /// Id of the entry.
+    pub id: String,
+    /// When it was written.
+    pub at: String,
+    /// Type of the entry: `message`, or another one.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Role of a message: `user`, `assistant`, `system` or `tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Speaker of a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<PageSpeaker>,
+    /// One element, `<article class="entry …" id="eSEQ">`. Text in it is escaped.
+    pub html: String,
+    /// Text of a message, for copying and editing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether the message was cut off before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// Id that the client gave the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+}
+
+/// The speaker of a message in the reply to `session_page`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PageSpeaker {
+    /// Name used in commands and markers.
+    pub name: String,
+    /// Name for people.
+    pub display: String,
+    /// `human`, `ai`, `system` or `tool`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// An agent in the reply to `catalog`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentInfo {
+    /// Name of the agent.
+    pub name: String,
+    /// Kind of the agent, such as `demo`, `anthropic` or `claude`.
+    pub kind: String,
+    /// Whether the agent can answer.
+    pub ready: bool,
+    /// Why not, or a remark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its model, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it answers in chats that name no agent.
+    pub is_default: bool,
+}
+
+/// A team in the reply to `catalog`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TeamInfo {
+    /// Name of the team, for `session_create`.
+    pub name: String,
+    /// Path of its file.
+    pub path: String,
+    /// Names of its members.
+    pub members: Vec<String>,
+    /// Why its file cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The server in the reply to `ps`.

@@ -49,6 +49,7 @@ fn message() -> Message {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     }
 }
 

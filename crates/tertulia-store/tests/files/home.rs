@@ -57,6 +57,7 @@ pub(crate) fn said(content: &str) -> NewEntry {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     }))
 }
 

@@ -48,7 +48,8 @@ fn announce(state: &State, occasion: Occasion, important: bool) -> Vec<Effect> {
     if state.info.notify || tells && state.notify.bell {
         effects.push(Effect::Ring);
     }
-    if !state.notify.command.is_empty() {
+    // The server of a session runs the command itself.
+    if !state.notify.command.is_empty() && !state.info.is_remote {
         let message = notify::message(state.id, occasion, &line);
         effects.push(Effect::RunNotify(message));
     }

@@ -152,6 +152,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     }
 }
 

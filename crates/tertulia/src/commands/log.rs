@@ -42,9 +42,8 @@ struct Branch {
 pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::reader(global, ui)?;
     let asked = workspace.find(&args.reference)?;
-    let family = family(&workspace, &asked)?;
     if ui.json {
-        let mut trees = family.iter().map(object);
+        let mut trees = documents(&workspace, &asked)?.into_iter();
         let mut document = trees.next().unwrap_or_default();
         let joined: Vec<Value> = trees.collect();
         if !joined.is_empty() {
@@ -53,6 +52,7 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         ui.document(&document);
         return Ok(ExitCode::SUCCESS);
     }
+    let family = family(&workspace, &asked)?;
     let drawing = Drawing {
         now: workspace.sessions.clock().now(),
         asked: asked.meta.id,
@@ -64,6 +64,11 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the trees of a family as objects: the one of the session first.
+pub fn documents(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Value>> {
+    Ok(family(workspace, asked)?.iter().map(object).collect())
 }
 
 /// Returns the tree of a session, and those of sessions that were merged with members of it.

@@ -33,6 +33,8 @@ pub mod tag;
 pub mod team;
 pub mod trust;
 pub mod undo;
+#[cfg(feature = "web")]
+pub mod web;
 
 use std::process::ExitCode;
 
@@ -93,6 +95,8 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Pair(args) => pair::run(args, &global, ui),
         Command::Trust(args) => trust::run(&args, &global, ui),
         Command::Serve(args) => serve::run(&args, &global, ui),
+        #[cfg(feature = "web")]
+        Command::Web(args) => web::run(&args, &global, ui),
         Command::Attach(args) => attach::run(&args, &global, ui),
         Command::Ps(args) => ps::run(&args, &global, ui),
         Command::Stop(args) => stop::run(&args, &global, ui),

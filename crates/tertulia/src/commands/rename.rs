@@ -2,11 +2,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+use tertulia_core::query::Row;
 use tertulia_formats::json;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open;
+use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
 /// Give a session a title
@@ -27,10 +28,7 @@ pub struct RenameArgs {
 pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
     let title = title(&args.title.join(" "))?;
-    let row = workspace.find(&args.reference)?;
-    let operation = workspace.sessions.clock().entry_id();
-    let mut row = row;
-    row.meta = workspace.wait(workspace.sessions.rename(row.meta.id, &title, operation))?;
+    let row = rename(&workspace, workspace.find(&args.reference)?, &title)?;
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
@@ -41,6 +39,15 @@ pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives a session a title.
+pub fn rename(workspace: &Workspace, mut row: Row, text: &str) -> CommandResult<Row> {
+    let title = title(text)?;
+    let sessions = &workspace.sessions;
+    let operation = sessions.clock().entry_id();
+    row.meta = workspace.wait(sessions.rename(row.meta.id, &title, operation))?;
+    Ok(row)
 }
 
 /// Normalises a title to one line of 1 to 200 characters.

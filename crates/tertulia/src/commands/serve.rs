@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::error::CommandResult;
 use crate::open;
+use crate::serve::web::WebPage;
 use crate::serve::{Manner, detach, over_socket, over_stdio, place};
 use crate::ui::Ui;
 
@@ -22,6 +23,7 @@ use crate::ui::Ui;
     tertulia serve --socket                  many clients, on a socket in $XDG_RUNTIME_DIR\n  \
     tertulia serve --socket ./my.sock        on a socket of your choice\n  \
     tertulia serve --detach --idle-exit 600  in the background, until it is idle for 10 minutes\n  \
+    tertulia serve --detach --web            in the background, with the web page\n  \
     echo '{\"type\":\"query\",\"query\":\"hello\"}' | tertulia serve --stdio\n\n\
     `tertulia ps` lists its sessions, `tertulia stop REF` stops one, `tertulia stop --all` stops the server.")]
 pub struct ServeArgs {
@@ -47,6 +49,13 @@ pub struct ServeArgs {
     /// turns tools off [default: ask]
     #[arg(long, value_enum, value_name = "MODE")]
     approve: Option<ApproveMode>,
+    /// Serve the web page, too: as `tertulia web`, without opening a browser
+    #[cfg(feature = "web")]
+    #[arg(long, conflicts_with = "stdio")]
+    web: bool,
+    #[cfg(feature = "web")]
+    #[command(flatten)]
+    page: super::web::PageArgs,
 }
 
 pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -54,9 +63,13 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         approve: args.approve,
         idle_exit: args.idle_exit.map(Duration::from_secs),
         queue: args.queue.map(|kilobytes| kilobytes.saturating_mul(1000)),
+        #[cfg(feature = "web")]
+        web: args.web.then(|| args.page.options()).transpose()?,
+        #[cfg(not(feature = "web"))]
+        web: None,
     };
     if args.stdio {
-        return over_stdio(open::workspace(global, ui)?, manner, ui);
+        return over_stdio(open::workspace(global, ui)?, &manner, ui);
     }
     let settings = open::settings(global, ui)?;
     let named = args.socket.iter().flatten().next().map(PathBuf::as_path);
@@ -66,6 +79,10 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         return Ok(match detach::start(ui)? {
             Ok(pid) => {
                 tell(&path, pid, ui);
+                #[cfg(feature = "web")]
+                if args.web {
+                    return super::web::code(false, global, ui);
+                }
                 ExitCode::SUCCESS
             }
             Err(code) => code,
@@ -75,11 +92,13 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         detach::leave_terminal(ui);
     }
     let workspace = open::workspace(global, ui)?;
-    let ready = |ui: &mut Ui| match args.detached {
-        true => ui.line(detach::READY),
-        false => tell(&path, std::process::id(), ui),
+    let ready = |page: Option<&WebPage>, ui: &mut Ui| match page {
+        _ if args.detached => ui.line(detach::READY),
+        #[cfg(feature = "web")]
+        Some(page) => super::web::tell(page, &path, ui),
+        _ => tell(&path, std::process::id(), ui),
     };
-    over_socket(workspace, manner, &path, ready, ui)
+    over_socket(workspace, &manner, &path, ready, ui)
 }
 
 fn tell(path: &std::path::Path, pid: u32, ui: &mut Ui) {

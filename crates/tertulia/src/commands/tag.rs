@@ -2,11 +2,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+use tertulia_core::query::Row;
 use tertulia_formats::json;
 
 use crate::args::{GlobalArgs, unshielded};
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open;
+use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
 /// Change a session's tags
@@ -34,13 +35,7 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         }
     }
     let workspace = open::workspace(global, ui)?;
-    let mut row = workspace.find(&args.reference)?;
-    let operation = workspace.sessions.clock().entry_id();
-    row.meta = workspace.wait(
-        workspace
-            .sessions
-            .tag(row.meta.id, &add, &remove, operation),
-    )?;
+    let row = tag(&workspace, workspace.find(&args.reference)?, &add, &remove)?;
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
@@ -53,6 +48,26 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         ui.note(&format!("{} has {tags}", row.meta.id.short()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds and removes tags of a session.
+pub fn tag(
+    workspace: &Workspace,
+    mut row: Row,
+    add: &[String],
+    remove: &[String],
+) -> CommandResult<Row> {
+    let names = |tags: &[String]| tags.iter().map(|tag| tag_name(tag)).collect();
+    let (add, remove): (CommandResult<Vec<String>>, CommandResult<Vec<String>>) =
+        (names(add), names(remove));
+    let (add, remove) = (add?, remove?);
+    if add.is_empty() && remove.is_empty() {
+        return Err(wrong(""));
+    }
+    let sessions = &workspace.sessions;
+    let operation = sessions.clock().entry_id();
+    row.meta = workspace.wait(sessions.tag(row.meta.id, &add, &remove, operation))?;
+    Ok(row)
 }
 
 /// Checks a tag: one word of up to 50 characters. Strips leading `#`.

@@ -116,6 +116,21 @@ impl Folders {
         )
     }
 
+    /// Returns all identities of the project that has had this one.
+    pub fn ids_of(&self, id: &str) -> BTreeSet<String> {
+        let current = self.current_id(id);
+        let same = |known: &&FolderRecord| {
+            known.ids.iter().any(|known| known == id)
+                || known
+                    .ids
+                    .iter()
+                    .any(|known| current.as_ref() == Some(known))
+        };
+        let records = self.folders.iter().filter(same);
+        let ids = records.flat_map(|known| known.ids.iter().cloned());
+        ids.chain([id.to_owned()]).chain(current.clone()).collect()
+    }
+
     /// Returns the folders that are, or were, worktrees of a repository.
     pub fn repositories(&self) -> impl Iterator<Item = &FolderRecord> {
         self.folders.iter().filter(|known| {

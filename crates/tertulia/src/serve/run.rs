@@ -14,7 +14,9 @@ use tokio::net::UnixListener;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::file_watch::StoreWatch;
 use super::server_host::ServerHost;
+use super::web::{self, WebOptions, WebPage};
 use crate::args::ApproveMode;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
@@ -33,18 +35,20 @@ const WORKSHOP: usize = 4;
 const COUNTER: usize = 4;
 
 /// Server options.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Manner {
     pub approve: Option<ApproveMode>,
     /// Exits after this time without clients or running turns.
     pub idle_exit: Option<Duration>,
     /// Bytes that may queue for a client that does not read.
     pub queue: Option<usize>,
+    /// Serves the web page, too.
+    pub web: Option<WebOptions>,
 }
 
 /// Serves one client on the standard streams until its input ends and all its requests are
 /// answered.
-pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn over_stdio(workspace: Workspace, manner: &Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
     let wire = ui.wire();
     run(workspace, manner, ui, move |hub, clients, _| {
         let (reader, writer) = wire;
@@ -54,14 +58,16 @@ pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandR
     })
 }
 
-/// Serves all clients of a socket until the server is stopped. Calls `ready` once it listens.
+/// Serves all clients of a socket, and the web page if that is wished, until the server is stopped.
+/// Calls `ready` once it listens.
 pub fn over_socket(
     workspace: Workspace,
-    manner: Manner,
+    manner: &Manner,
     path: &Path,
-    ready: impl FnOnce(&mut Ui),
+    ready: impl FnOnce(Option<&WebPage>, &mut Ui),
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    let settings = workspace.settings.clone();
     // Dropping it at the end removes the socket.
     let mut mark = None;
     run(workspace, manner, ui, |hub, clients, ui| {
@@ -70,15 +76,19 @@ pub fn over_socket(
         let listener = UnixListener::from_std(listener).map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the socket cannot be listened on").because(error)
         })?;
+        let page = match &manner.web {
+            Some(options) => Some(web::serve(options, &settings, &hub, clients)?),
+            None => None,
+        };
         tokio::spawn(listen(hub, listener, clients.clone()));
-        ready(ui);
+        ready(page.as_ref(), ui);
         Ok(())
     })
 }
 
 fn run(
     workspace: Workspace,
-    manner: Manner,
+    manner: &Manner,
     ui: &mut Ui,
     open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
@@ -91,8 +101,12 @@ fn run(
     let server_host = ServerHost {
         workspace: workspace.clone(),
         approve: manner.approve,
+        watch: StoreWatch::default(),
     };
-    let mut limits = Limits::default();
+    let mut limits = Limits {
+        awaits_clients: manner.web.is_some(),
+        ..Limits::default()
+    };
     limits.outbox.bytes = manner.queue.unwrap_or(limits.outbox.bytes);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workshop = runtime("talk", cores.max(WORKSHOP))?;

@@ -1,44 +1,44 @@
 //! Implements the server's `Host`: access to sessions, agents and texts of this program.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use clap::ValueEnum;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use tertulia_agents::approval::Approval;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, Page, Row, SearchQuery};
-use tertulia_core::search_text::SearchTerms;
+use tertulia_core::query::{Page, Row};
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::notification::{self, Occasion};
 use tertulia_engine::setup::{ChatAgent, Setup, Target};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 use tertulia_engine::text::hint::Invocation;
 use tertulia_formats::json;
-use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
-use tertulia_server::protocol::{ErrorBody, SessionInfo};
-use tertulia_store::{Progress, Start, StoreError};
+use tertulia_server::host::{Found, Host, HostResult, Listed, Search, StoreChanges, Which};
+use tertulia_server::protocol::{AgentInfo, ErrorBody, ProjectInfo, Selection, TeamInfo};
+use tertulia_store::{Sessions, Start, StoreError};
 
+use super::browsing;
+use super::file_watch::StoreWatch;
 use super::trouble::trouble;
 use crate::agents::{self, Asked};
 use crate::args::ApproveMode;
 use crate::commands::export::{self, Format};
-use crate::commands::rename;
+use crate::commands::{self, log, rename, restore, stats, tag, undo};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::participants::{self, Existing, OpenOptions};
 use crate::talk::{self, target};
 use crate::ui::Ui;
 
-/// How long a search waits for the index before it answers with what is indexed.
-const SEARCH_PATIENCE: Duration = Duration::from_millis(800);
-
 /// Gives the server access to the workspace.
 #[derive(Clone)]
 pub struct ServerHost {
     pub workspace: Workspace,
     pub approve: Option<ApproveMode>,
+    pub watch: StoreWatch,
 }
 
 impl ServerHost {
@@ -169,6 +169,26 @@ impl Host for ServerHost {
         self.workspace.sessions.clock().now()
     }
 
+    fn zone(&self) -> TimeZone {
+        TimeZone::system()
+    }
+
+    fn sessions(&self) -> &Sessions {
+        &self.workspace.sessions
+    }
+
+    fn changes(&self) -> Option<StoreChanges> {
+        self.watch.changes(&self.workspace.settings.store)
+    }
+
+    fn notify(&self, session: SessionId, occasion: Occasion, who: &str) {
+        let command = self.workspace.settings.notify_command();
+        if !command.is_empty() {
+            let line = occasion.line(who);
+            notification::run(command, notification::message(session, occasion, &line));
+        }
+    }
+
     fn new_id(&self) -> SessionId {
         self.workspace.sessions.clock().session_id()
     }
@@ -257,41 +277,84 @@ impl Host for ServerHost {
         .await
     }
 
-    async fn list(&self, limit: usize, cursor: Option<&str>) -> HostResult<Listed> {
+    async fn list(
+        &self,
+        selection: &Selection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> HostResult<Listed> {
         let cursor = cursor.map(str::parse).transpose();
         let page = Page {
             limit,
             cursor: cursor.map_err(|error| self.told(error))?,
         };
-        let store = self.workspace.sessions.store();
-        let listing = store
-            .list(&Filter::default(), &page)
+        let selection = selection.clone();
+        self.aside(move |server_host| browsing::list(&server_host.workspace, &selection, page))
             .await
-            .map_err(|error| self.told(error))?;
-        Ok(Listed {
-            sessions: listing.rows.iter().map(info).collect(),
-            next: listing.next.map(|cursor| cursor.to_string()),
-        })
     }
 
-    async fn search(&self, words: &str, limit: usize) -> HostResult<Found> {
-        let query = SearchQuery {
-            words: SearchTerms::parse(words).map_err(|error| self.told(error))?,
-            filter: Filter::default(),
-            speaker: None,
-            role: None,
-            limit,
-        };
-        let store = self.workspace.sessions.store();
-        let hits = store
-            .search(&query, &Progress::unseen().within(SEARCH_PATIENCE))
-            .await;
-        let hits = hits.map_err(|error| self.told(error))?;
-        Ok(Found {
-            hits: hits.hits.iter().map(json::hit).collect(),
-            total: hits.total,
-            pending: hits.pending,
+    async fn facets(&self) -> HostResult<(Vec<ProjectInfo>, Vec<String>)> {
+        self.aside(|server_host| browsing::facets(&server_host.workspace))
+            .await
+    }
+
+    async fn search(&self, search: &Search) -> HostResult<Found> {
+        let search = search.clone();
+        self.aside(move |server_host| browsing::search(&server_host.workspace, &search))
+            .await
+    }
+
+    async fn rename(&self, row: &Row, title: &str) -> HostResult<Row> {
+        let (row, title) = (row.clone(), title.to_owned());
+        self.aside(move |server_host| rename::rename(&server_host.workspace, row, &title))
+            .await
+    }
+
+    async fn tag(&self, row: &Row, add: Vec<String>, remove: Vec<String>) -> HostResult<Row> {
+        let row = row.clone();
+        self.aside(move |server_host| tag::tag(&server_host.workspace, row, &add, &remove))
+            .await
+    }
+
+    async fn restore(&self, name: &str) -> HostResult<Row> {
+        let name = name.to_owned();
+        self.aside(move |server_host| Ok(restore::restore(&server_host.workspace, &name)?.0))
+            .await
+    }
+
+    async fn undo(&self) -> HostResult<Vec<(SessionId, String)>> {
+        self.aside(|server_host| {
+            let undone = undo::undo(&server_host.workspace)?;
+            let sentence =
+                |(before, now): &(SessionMeta, SessionMeta)| (now.id, undo::sentence(before, now));
+            Ok(undone.iter().map(sentence).collect())
         })
+        .await
+    }
+
+    async fn family(&self, row: &Row) -> HostResult<Vec<Value>> {
+        let row = row.clone();
+        self.aside(move |server_host| log::documents(&server_host.workspace, &row))
+            .await
+    }
+
+    async fn stats(&self, since: Option<String>, by: Option<String>) -> HostResult<Value> {
+        self.aside(move |server_host| stats::document(&server_host.workspace, since, by.as_deref()))
+            .await
+    }
+
+    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
+        self.aside(|server_host| browsing::catalog(&server_host.workspace.settings))
+            .await
+    }
+
+    async fn models(&self, agent: &str) -> HostResult<Vec<String>> {
+        let agent = agent.to_owned();
+        self.aside(move |server_host| {
+            let settings = &server_host.workspace.settings;
+            Ok(commands::agents::models_now(settings, &agent)?.0)
+        })
+        .await
     }
 
     async fn fork(&self, row: &Row, seq: Option<u64>) -> HostResult<SessionId> {
@@ -314,18 +377,5 @@ impl Host for ServerHost {
         let (row, format) = (row.clone(), format.to_owned());
         self.aside(move |server_host| server_host.exported(&row, &format))
             .await
-    }
-}
-
-fn info(row: &Row) -> SessionInfo {
-    let meta = &row.meta;
-    SessionInfo {
-        session_id: meta.id.to_string(),
-        title: meta.title.clone(),
-        created_at: meta.created_at.to_string(),
-        updated_at: meta.updated_at.to_string(),
-        message_count: meta.messages,
-        total_tokens: meta.tokens.input + meta.tokens.output,
-        tags: meta.tags.clone(),
     }
 }

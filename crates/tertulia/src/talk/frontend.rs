@@ -15,6 +15,7 @@ use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output as Routed;
 use tertulia_formats::json;
 
+use super::caller::Caller;
 use super::keyboard::Keyboard;
 use super::{paired, permissions, routed};
 use crate::args::OutputFormat;
@@ -28,6 +29,8 @@ pub struct Output<'a> {
     ui: &'a mut Ui,
     /// Source of answers to permission questions; `None` if the user cannot be asked.
     keyboard: Option<&'a mut Keyboard>,
+    /// Calls the user before a permission question.
+    caller: Option<Caller>,
     /// Messages of the final JSON document. The other formats have already written them and keep
     /// none, since agents may run for very long before a person is next.
     messages: Vec<Value>,
@@ -89,6 +92,7 @@ impl<'a> Output<'a> {
             format,
             ui,
             keyboard,
+            caller: None,
             messages: Vec::new(),
             held: Vec::new(),
             unsaved: 0,
@@ -107,6 +111,12 @@ impl<'a> Output<'a> {
     /// Adapts the output to the kind of session.
     pub fn of(mut self, kind: Kind) -> Output<'a> {
         self.verbatim = kind == Kind::Pair;
+        self
+    }
+
+    /// Calls the user before a permission question.
+    pub fn calling(mut self, caller: Caller) -> Output<'a> {
+        self.caller = Some(caller);
         self
     }
 
@@ -489,6 +499,9 @@ impl Frontend for Output<'_> {
         let Some(keyboard) = self.keyboard.as_deref_mut() else {
             return Verdict::No;
         };
+        if let Some(caller) = &self.caller {
+            caller.asked();
+        }
         permissions::ask(request, self.ui, keyboard).await
     }
 }

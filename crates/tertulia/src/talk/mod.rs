@@ -2,6 +2,7 @@
 //! (`target`), running it in a frontend, and closing it (`leaving`).
 
 pub mod args;
+mod caller;
 mod copy;
 mod describe;
 mod following;

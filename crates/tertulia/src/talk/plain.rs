@@ -16,6 +16,7 @@ use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
 
 use super::args::{Sort, TalkArgs};
+use super::caller::Caller;
 use super::describe::{self, resumed};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
@@ -274,17 +275,26 @@ impl Lines<'_> {
         }
         self.execute(SessionCommand::Say(Prompt::typed(words)))
             .await?;
+        if self.signals.caught().is_none() {
+            self.caller().ended();
+        }
         if self.rings {
             self.ui.bell();
         }
         Ok(())
     }
 
+    fn caller(&self) -> Caller {
+        Caller::of(self.workspace.settings.notify_command(), &self.session)
+    }
+
     /// Executes a command of the session, and says how it ended.
     async fn execute(&mut self, command: SessionCommand) -> CommandResult<()> {
         let cancel = self.signals.cancel.clone();
         let kind = self.session.kind();
-        let mut output = Output::new(OutputFormat::Text, self.ui, Some(self.keyboard)).of(kind);
+        let caller = self.caller();
+        let output = Output::new(OutputFormat::Text, self.ui, Some(self.keyboard));
+        let mut output = output.of(kind).calling(caller);
         let executed = self.session.execute(command, &mut output, &cancel);
         let outcome = match self.signals.during(executed).await {
             Ok(outcome) => outcome,

@@ -5,21 +5,15 @@ use tertulia_core::query::Row;
 
 use tertulia_tui::host::{Forked, Undone};
 
-use crate::commands::rename::title;
-use crate::commands::tag::tag_name;
-use crate::commands::undo;
+use crate::commands::{rename, tag, undo};
 use crate::error::CommandResult;
 use crate::open::Workspace;
 use crate::talk::target;
 
 /// Renames a session.
 pub fn rename(workspace: &Workspace, id: SessionId, text: &str) -> CommandResult<Row> {
-    let title = title(text)?;
-    let sessions = &workspace.sessions;
-    let mut row = workspace.wait(sessions.row(id))?;
-    let operation = sessions.clock().entry_id();
-    row.meta = workspace.wait(sessions.rename(id, &title, operation))?;
-    Ok(row)
+    let row = workspace.wait(workspace.sessions.row(id))?;
+    rename::rename(workspace, row, text)
 }
 
 /// Adds and removes tags of a session.
@@ -29,19 +23,8 @@ pub fn tag(
     add: &[String],
     remove: &[String],
 ) -> CommandResult<Row> {
-    let names = |tags: &[String]| tags.iter().map(|tag| tag_name(tag)).collect();
-    let (add, remove): (CommandResult<Vec<String>>, CommandResult<Vec<String>>) =
-        (names(add), names(remove));
-    let (add, remove) = (add?, remove?);
-    if add.is_empty() && remove.is_empty() {
-        // Produces the error message of the command.
-        tag_name("")?;
-    }
-    let sessions = &workspace.sessions;
-    let mut row = workspace.wait(sessions.row(id))?;
-    let operation = sessions.clock().entry_id();
-    row.meta = workspace.wait(sessions.tag(id, &add, &remove, operation))?;
-    Ok(row)
+    let row = workspace.wait(workspace.sessions.row(id))?;
+    tag::tag(workspace, row, add, remove)
 }
 
 /// Moves a session to the trash.

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 52] = [
+const COMMANDS: [&[&str]; 58] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -50,6 +50,12 @@ const COMMANDS: [&[&str]; 52] = [
     &["pair"],
     &["trust"],
     &["serve"],
+    &["web"],
+    &["web", "code"],
+    &["web", "token"],
+    &["web", "token", "create"],
+    &["web", "token", "list"],
+    &["web", "token", "revoke"],
     &["attach"],
     &["ps"],
     &["stop"],

@@ -225,6 +225,7 @@ fn message(content: String) -> Body {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     })
 }
 

@@ -122,6 +122,7 @@ fn said(content: String) -> Body {
         interrupted: false,
         outcome: None,
         attachments: Vec::new(),
+        client_id: None,
     })
 }
 

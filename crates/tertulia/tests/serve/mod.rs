@@ -9,7 +9,7 @@ mod patience;
 mod rude;
 mod several;
 mod socket;
-mod stage;
+pub mod stage;
 mod starting;
 mod tools;
 mod transcript;

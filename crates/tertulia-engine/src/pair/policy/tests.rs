@@ -53,9 +53,8 @@ fn view(contexts: &Contexts) -> View<'_> {
 
 fn said(text: &str) -> Event {
     Event::Said {
-        attached: Vec::new(),
         by: None,
-        text: text.to_owned(),
+        prompt: text.into(),
     }
 }
 

@@ -2,11 +2,13 @@ mod check;
 mod programs;
 mod registered;
 
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use futures::FutureExt;
 use serde_json::{Value, json};
-#[cfg(feature = "tui")]
 use tertulia_agents::api::Provider;
 use tertulia_agents::{Readiness, ToolSide};
 
@@ -20,6 +22,11 @@ use crate::signals::Signals;
 use crate::ui::Ui;
 use programs::VerifyArgs;
 use registered::{DeleteArgs, RegisterArgs};
+
+/// Time limit for agents to report whether they are ready.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit for an agent to list its models.
+const NAME_WITHIN: Duration = Duration::from_secs(5);
 
 /// Show which agents could answer, and why not
 #[derive(Debug, Args)]
@@ -153,14 +160,21 @@ struct Line {
 /// Column headings of the agent table.
 const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
 
-/// Returns every available agent, or only the one of this name, for a list on the screen.
-#[cfg(feature = "tui")]
-pub async fn rows(
-    settings: &Settings,
-    only: Option<&str>,
-) -> CommandResult<Vec<tertulia_tui::host::AgentRow>> {
+/// An agent and whether it can answer, for lists of other frontends.
+#[derive(Clone, Debug)]
+pub struct AgentState {
+    pub name: String,
+    pub kind: String,
+    pub model: Option<String>,
+    pub is_ready: bool,
+    /// Why it is not ready, or a remark.
+    pub remark: String,
+}
+
+/// Returns every available agent, or only the one of this name.
+pub async fn states(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<AgentState>> {
     let lines = looked_at(settings, only).await?.into_iter();
-    let row = |line: Line| {
+    let state = |line: Line| {
         let (is_ready, remark) = line.ready();
         let needs_key = Provider::parse(&line.kind)
             .is_some_and(|provider| !provider.key_variables().is_empty());
@@ -171,7 +185,7 @@ pub async fn rows(
             ),
             false => remark.to_owned(),
         };
-        tertulia_tui::host::AgentRow {
+        AgentState {
             is_ready,
             remark,
             name: line.name,
@@ -179,7 +193,33 @@ pub async fn rows(
             model: line.model,
         }
     };
-    Ok(lines.map(row).collect())
+    Ok(lines.map(state).collect())
+}
+
+/// Returns all agents with their states, within a time limit. Blocks.
+pub fn states_now(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<AgentState>> {
+    asked(LOOK_WITHIN, states(settings, only))?
+}
+
+/// Asks an agent for its models. Returns whether it names all of them, too. Blocks.
+pub fn models_now(settings: &Settings, name: &str) -> CommandResult<(Vec<String>, bool)> {
+    let settings = agents::with_registered_for(settings, name)?;
+    let agent = agents::named(&settings, name, None)?;
+    let models = asked(NAME_WITHIN, agent.models())??;
+    Ok((models, agents::names_all_models(agent.as_ref())))
+}
+
+/// Waits for an agent's answer with a time limit. Called on a thread that may block.
+fn asked<T>(limit: Duration, work: impl Future<Output = T>) -> CommandResult<T> {
+    let failed = || CommandError::new(ErrorKind::Failed, "agents cannot be asked");
+    let runtime = runtime::get().map_err(|error| failed().because(error))?;
+    let answer = runtime.block_on(async {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        tokio::time::timeout(limit, work).await
+    });
+    answer
+        .map_err(|_| failed().because(format!("no answer within {} s", limit.as_secs())))?
+        .map_err(|_| failed())
 }
 
 impl Line {

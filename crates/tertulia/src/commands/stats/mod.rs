@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::json;
+use serde_json::{Value, json};
 use tertulia_core::price::PriceTable;
 use tertulia_core::query::{Filter, Lookup, Trash};
 use tertulia_core::seal::with_hidden_ids;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// begin on Monday. Costs are the providers' list prices at the time of each answer, or those of
 /// `[prices."MODEL"]` in the settings (input, output, cache_read, cache_written in US dollars per
 /// million tokens, since a date); models without a price are named. Sessions in the trash count, too.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia stats                        this project at a glance\n  \
     tertulia stats --all --since 30d      the last 30 days everywhere\n  \
@@ -170,6 +170,31 @@ pub fn run(args: &StatsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         notes(args, &workspace, &ledger, &report, ui)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the statistics of all projects as a document, as `stats --all --json` writes it.
+pub fn document(
+    workspace: &Workspace,
+    since: Option<String>,
+    by: Option<&str>,
+) -> CommandResult<Value> {
+    let by = by.map(|by| {
+        ByArg::from_str(by, false).map_err(|_| {
+            let words = format!("statistics cannot be grouped by '{by}'");
+            CommandError::new(ErrorKind::Usage, words)
+        })
+    });
+    let args = StatsArgs {
+        all: true,
+        since,
+        by: by.transpose()?,
+        ..StatsArgs::default()
+    };
+    let mut ui = Ui::holding();
+    let filter = filter(&args, workspace)?;
+    let ledger = caught_up(workspace, &mut ui)?;
+    let report = report(&args, workspace, &ledger, filter, &ui)?;
+    Ok(formats::json(&report))
 }
 
 /// Returns the filter that the flags describe. Its times are those of messages.

@@ -18,12 +18,12 @@ pub const HEADINGS: &[&str] = &["NAME", "MEMBERS", "STATE", "FILE"];
 pub const NONE: &str = "there are no teams here; `tertulia team init` writes an example";
 
 /// A team file that can be used here by name.
-struct Known {
-    name: String,
-    file: String,
-    members: Vec<String>,
+pub struct Known {
+    pub name: String,
+    pub file: String,
+    pub members: Vec<String>,
     /// Why the file is invalid.
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl Known {
@@ -33,7 +33,8 @@ impl Known {
     }
 }
 
-fn known(settings: &Settings) -> CommandResult<Vec<Known>> {
+/// Returns the teams available here.
+pub fn known(settings: &Settings) -> CommandResult<Vec<Known>> {
     let read = |file: PathBuf| {
         let shown = file.display().to_string();
         let stem = file.file_stem().unwrap_or_default();

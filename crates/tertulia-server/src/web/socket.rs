@@ -1,0 +1,198 @@
+//! The WebSocket of a client: the protocol of the server, one JSON object per text frame.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use tokio::time::{Instant, sleep_until};
+
+use super::Web;
+use super::credentials::Holder;
+use crate::client::{Access, Client};
+use crate::connection::{overdue, take};
+use crate::hub::ClientHandle;
+use crate::lines::Framed;
+use crate::outbox::Outbox;
+use crate::protocol::{Answer, Reply};
+
+/// Bytes per write.
+const BATCH: usize = 64 * 1024;
+/// Time between pings.
+const PING: Duration = Duration::from_secs(30);
+/// Time after which a client that answers no ping is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Time to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// When a client was last heard.
+#[derive(Clone)]
+struct Heard(Arc<Mutex<Instant>>);
+
+impl Heard {
+    fn now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves a client until it goes, or may no longer see the page.
+pub async fn serve(web: &Arc<Web>, stream: WebSocket, access: Access, holder: &Holder) {
+    let (mut writer, reader) = stream.split();
+    let guest = match web.hub.admit() {
+        Ok(guest) => guest,
+        Err(trouble) => {
+            let reply = Reply {
+                id: None,
+                answer: Answer::Error(trouble),
+            };
+            let _ = writer.send(frame(&reply)).await;
+            return farewell(&mut writer, close_code::AGAIN, "busy").await;
+        }
+    };
+    if access == Access::ReadOnly {
+        // It cannot answer permission requests.
+        guest
+            .speaks
+            .store(false, std::sync::atomic::Ordering::Relaxed);
+    }
+    let heard = Heard(Arc::new(Mutex::new(Instant::now())));
+    let (code, reason) = tokio::select! {
+        end = write(web, &guest.outbox, &mut writer, &heard) => end,
+        end = listen(web, &guest, reader, access, &heard) => end,
+        () = revoked(web, holder) => (close_code::POLICY, "logged out"),
+    };
+    web.hub.dismiss(&guest);
+    farewell(&mut writer, code, reason).await;
+}
+
+/// Why a WebSocket ends: its code, and words for it.
+type Ending = (u16, &'static str);
+
+/// Handles requests until the client goes.
+async fn listen(
+    web: &Arc<Web>,
+    guest: &Arc<ClientHandle>,
+    mut reader: SplitStream<WebSocket>,
+    access: Access,
+    heard: &Heard,
+) -> Ending {
+    let mut client = Client::new(web.hub.clone(), guest.clone(), access);
+    while let Some(message) = reader.next().await {
+        heard.now();
+        match message {
+            Ok(Message::Text(text)) => {
+                // Backpressure: a client that sends faster than it reads has to wait.
+                guest.outbox.eased().await;
+                let line = Framed::Line(text.as_bytes().to_vec());
+                take(&web.hub, guest, &mut client, line).await;
+            }
+            Ok(Message::Binary(_)) => return (close_code::UNSUPPORTED, "text frames only"),
+            Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            Ok(Message::Close(_)) => return (close_code::NORMAL, ""),
+            Err(error) => {
+                let is_long = error.to_string().contains("too long");
+                return match is_long {
+                    true => (close_code::SIZE, "the frame is too long"),
+                    false => (close_code::PROTOCOL, "the frame cannot be read"),
+                };
+            }
+        }
+    }
+    (close_code::NORMAL, "")
+}
+
+/// Writes replies and pings until the outbox is closed or the client is gone.
+async fn write(
+    web: &Arc<Web>,
+    outbox: &Outbox,
+    writer: &mut SplitSink<WebSocket, Message>,
+    heard: &Heard,
+) -> Ending {
+    let mut next = Instant::now() + PING;
+    loop {
+        let replies = tokio::select! {
+            replies = outbox.take(BATCH) => replies,
+            () = sleep_until(next) => {
+                if heard.at().elapsed() >= SILENCE {
+                    return (close_code::AWAY, "no answer");
+                }
+                next = Instant::now() + PING;
+                Some(Vec::new())
+            }
+        };
+        let Some(replies) = replies else {
+            return (close_code::AWAY, "the server is ending");
+        };
+        let sent = async {
+            if replies.is_empty() {
+                return writer.send(Message::Ping(Default::default())).await;
+            }
+            for reply in &replies {
+                writer.feed(frame(reply)).await?;
+            }
+            writer.flush().await
+        };
+        tokio::select! {
+            sent = sent => {
+                if sent.is_err() {
+                    return (close_code::AWAY, "");
+                }
+            }
+            () = overdue(&web.hub, outbox) => return (close_code::POLICY, "too slow"),
+        }
+    }
+}
+
+/// Waits until a holder has lost its access.
+async fn revoked(web: &Arc<Web>, holder: &Holder) {
+    let mut changes = web.authenticator.store().changes();
+    loop {
+        let now = web.hub.host().now();
+        if !web.authenticator.still_has(holder, now) {
+            return;
+        }
+        let left = holder.expires_at.map(|end| now.duration_until(end));
+        let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
+        // Clocks of long waits drift: an hour later it is looked at again.
+        let left = left.map(|left| left.min(Duration::from_secs(3600)));
+        let changed = async {
+            match changes.as_mut() {
+                Some(changes) => changes.next().await,
+                None => tokio::time::sleep(PING).await,
+            }
+        };
+        let ended = async {
+            match left {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = changed => {}
+            () = ended => {}
+        }
+    }
+}
+
+fn frame(reply: &Reply) -> Message {
+    let text = serde_json::to_string(reply).unwrap_or_default();
+    Message::Text(Utf8Bytes::from(text))
+}
+
+async fn farewell(writer: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
+    let close = Message::Close(Some(CloseFrame {
+        code,
+        reason: Utf8Bytes::from_static(reason),
+    }));
+    // The client may be gone already.
+    let _ = tokio::time::timeout(FAREWELL, async {
+        let _ = writer.send(close).await;
+        let _ = writer.close().await;
+    })
+    .await;
+}

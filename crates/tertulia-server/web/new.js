@@ -1,0 +1,69 @@
+// The page for a new session: a chat, a team or a pair, with its agents, model and first message.
+
+import { complain, element, iconButton } from './dom.js';
+import { agentSelect, labelled, modelField, policySelect } from './dialogs.js';
+import { draft, keepDraft } from './store.js';
+
+const KINDS = [['chat', 'Chat', 'One agent'], ['team', 'Team', 'Several agents and people'], ['pair', 'Pair', 'An instructor and a worker']];
+/** The draft of a first message is kept under this name. */
+const DRAFT = 'new';
+
+/** Shows the form in `app`. Returns its element. */
+export async function newSession(app) {
+  const { agents, teams } = await app.connection.request('catalog');
+  const usual = (agents.find((agent) => agent.is_default && agent.ready) ?? agents.find((agent) => agent.ready))?.name;
+  const agent = agentSelect(agents, usual);
+  const model = modelField(app.connection, agent);
+  const usable = teams.filter((one) => !one.reason);
+  const team = element('input', { list: 'teams', value: usable[0]?.name, placeholder: 'tertulia team init writes an example', autocapitalize: 'off', spellcheck: 'false' });
+  const teamList = element('datalist', { id: 'teams' }, ...usable.map(({ name, members }) => element('option', { value: name }, members.join(', '))));
+  const instructor = agentSelect(agents, usual);
+  const worker = agentSelect(agents, usual);
+  const rounds = element('input', { type: 'number', min: '1', max: '1000', placeholder: 'no limit', inputmode: 'numeric' });
+  const policy = policySelect('ask');
+  const text = element('textarea', { rows: '4', placeholder: 'Optional', 'aria-label': 'First message' });
+  text.value = draft(DRAFT);
+  text.addEventListener('input', () => keepDraft(DRAFT, text.value));
+  const parts = {
+    chat: [labelled('Agent', agent), labelled('Model', model)],
+    team: [labelled('Name or path of a team file', team), teamList],
+    pair: [labelled('Instructor', instructor), labelled('Worker', worker), labelled('Most worker calls', rounds)],
+  };
+  const fields = element('div', { class: 'fields' });
+  const kinds = KINDS.map(([kind, name, words]) => element('label', { class: 'kind' },
+    element('input', { type: 'radio', name: 'kind', value: kind, checked: kind === 'chat', onchange: () => fields.replaceChildren(...parts[kind]) }),
+    element('b', {}, name), element('span', { class: 'facts' }, words)));
+  fields.replaceChildren(...parts.chat);
+
+  const request = (kind) => ({
+    chat: { agent: agent.value, model: model.firstChild.value.trim() || undefined },
+    team: { team: team.value.trim() },
+    pair: { instructor: instructor.value, worker: worker.value, max_rounds: Number(rounds.value) || undefined },
+  })[kind];
+
+  const create = async (event) => {
+    event.preventDefault();
+    const button = event.currentTarget.querySelector('.primary');
+    const kind = new FormData(event.currentTarget).get('kind');
+    button.disabled = true;
+    try {
+      const fieldsOf = { kind, approve: policy.value, ...request(kind) };
+      const { session_id: id } = await app.connection.request('session_create', fieldsOf, { again: false });
+      app.created.add(id);
+      if (text.value.trim()) app.outbox.add(id, text.value, 0);
+      keepDraft(DRAFT, '');
+      app.list.refresh();
+      app.replace(`/s/${id}`);
+    } catch (error) {
+      complain(error);
+      button.disabled = false;
+    }
+  };
+  return element('div', { class: 'page' },
+    element('header', { class: 'bar' }, iconButton('back', 'Back to the list', () => app.go('/'), { class: 'quiet back' }),
+      element('div', { class: 'heading' }, element('h1', {}, 'New session'))),
+    element('form', { class: 'column new', onsubmit: create },
+      element('fieldset', { class: 'kinds' }, element('legend', { class: 'unseen' }, 'Kind'), ...kinds),
+      fields, labelled('Tool policy', policy), labelled('First message', text),
+      element('div', { class: 'buttons' }, element('button', { class: 'primary' }, 'Create session'))));
+}

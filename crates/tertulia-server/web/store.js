@@ -1,0 +1,112 @@
+// What this browser keeps: drafts by session, and messages that are sent but not yet known to be
+// saved. Both survive a reload. A message has a client id, so that the server says it once however
+// often it is sent.
+
+const DRAFT = 'tertulia.draft.';
+const OUTBOX = 'tertulia.outbox';
+
+function read(key) {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function write(key, value) {
+  try {
+    if (value) localStorage.setItem(key, value);
+    else localStorage.removeItem(key);
+  } catch {
+    // Storage is full or forbidden: the text then lives as long as the page.
+  }
+}
+
+export function draft(sessionId) {
+  return read(DRAFT + sessionId) ?? '';
+}
+
+export function keepDraft(sessionId, text) {
+  write(DRAFT + sessionId, text);
+}
+
+/** Messages that are sent, or wait for the connection, until they are in the log. */
+export class Outbox extends EventTarget {
+  #connection;
+  #items;
+  #underway = new Set();
+
+  constructor(connection) {
+    super();
+    this.#connection = connection;
+    this.#items = stored();
+    connection.addEventListener('state', () => connection.state === 'open' && this.#sendAll());
+  }
+
+  /** Returns the messages of a session, oldest first. */
+  of(sessionId) {
+    return this.#items.filter((item) => item.session === sessionId);
+  }
+
+  /** Sends a message to a session whose last entry is `head`. */
+  add(session, text, head) {
+    const item = { client_id: crypto.randomUUID(), session, text, head, state: 'unsent' };
+    this.#items.push(item);
+    this.#changed();
+    this.#sendItem(item);
+  }
+
+  /** Takes a message off, because it is in the log or given up. */
+  remove(clientId) {
+    const left = this.#items.filter((item) => item.client_id !== clientId);
+    if (left.length === this.#items.length) return;
+    this.#items = left;
+    this.#changed();
+  }
+
+  /** Takes off the message that this entry of the log holds. */
+  settle(sessionId, { client_id: clientId, text, seq }) {
+    const fits = (item) => (clientId ? item.client_id === clientId : item.text.trim() === text?.trim() && seq > item.head);
+    const item = this.of(sessionId).find(fits);
+    if (item) this.remove(item.client_id);
+  }
+
+  /** Sends a message again that the server has refused. */
+  retry(clientId) {
+    const item = this.#items.find((one) => one.client_id === clientId);
+    if (item) this.#sendItem(item);
+  }
+
+  #sendAll() {
+    for (const item of this.#items) if (item.state !== 'refused') this.#sendItem(item);
+  }
+
+  async #sendItem(item) {
+    if (this.#underway.has(item.client_id)) return;
+    this.#underway.add(item.client_id);
+    try {
+      const { session: session_id, text, client_id } = item;
+      const reply = await this.#connection.request('say', { session_id, text, client_id }, { again: false });
+      item.state = 'accepted';
+      if (reply.duplicate) this.dispatchEvent(new CustomEvent('duplicate', { detail: item }));
+    } catch (error) {
+      item.state = error.kind === 'lost' ? 'unsent' : 'refused';
+      item.problem = error.hint ? `${error.message} (${error.hint})` : error.message;
+    }
+    this.#underway.delete(item.client_id);
+    this.#changed();
+  }
+
+  #changed() {
+    write(OUTBOX, this.#items.length ? JSON.stringify(this.#items) : '');
+    this.dispatchEvent(new Event('change'));
+  }
+}
+
+function stored() {
+  try {
+    return JSON.parse(read(OUTBOX)) ?? [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,255 @@
+//! Who may see the page: every way in, and the right status for each that is none.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use super::stage::{WebServer, head};
+use crate::home::Home;
+
+#[test]
+fn nothing_is_shown_without_a_login() {
+    let home = Home::new();
+    let id = home.say("echo a secret plan");
+    let server = WebServer::start(&home, &[]);
+    for path in [
+        "/",
+        "/new",
+        "/stats",
+        &format!("/s/{id}"),
+        &format!("/s/{id}/2"),
+    ] {
+        for cookie in ["", "tertulia=", "tertulia=wrong", "other=1; tertulia=x"] {
+            let answer = server.get(path, cookie);
+            assert_eq!(answer.status, 401, "{path} {cookie}");
+            assert!(!answer.body.contains("secret plan"));
+        }
+        let answer = server.request("GET", path, &[("Sec-Fetch-Mode", "navigate")], "");
+        assert_eq!(answer.status, 303);
+        assert_eq!(
+            answer.header("location"),
+            Some(&*format!("/login?next={path}"))
+        );
+    }
+    for headers in [
+        &[][..],
+        &[("Cookie", "tertulia=wrong"), ("Origin", &*server.origin())],
+        &[("Authorization", "Bearer wrong")],
+        &[("Authorization", "Basic YTpi")],
+    ] {
+        let refused = server.upgrade(headers).err().unwrap();
+        assert_eq!(refused.status, 401, "{headers:?}");
+    }
+    for (path, status) in [("/healthz", 200), ("/login", 200), ("/assets/app.js", 200)] {
+        let answer = server.get(path, "");
+        assert_eq!(answer.status, status, "{path}");
+        assert!(!answer.body.contains("secret plan"));
+    }
+    server.end().ok();
+}
+
+#[test]
+fn every_answer_has_the_headers_that_guard_it() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let cookie = server.log_in();
+    for path in ["/", "/healthz", "/login", "/assets/app.js", "/none", "/ws"] {
+        let answer = server.get(path, &cookie);
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        let kept = answer.header("cache-control").unwrap();
+        let expected = match path.starts_with("/assets") {
+            true => "no-cache",
+            false => "no-store",
+        };
+        assert_eq!(kept, expected, "{path}");
+    }
+    let tag = server.get("/assets/app.js", "");
+    let tag = tag.header("etag").unwrap();
+    let again = server.request("GET", "/assets/app.js", &[("If-None-Match", tag)], "");
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    server.end().ok();
+}
+
+#[test]
+fn a_code_works_once_and_a_login_ends() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let login = json!({ "code": server.code() });
+    let first = server.log_in_with(&login);
+    assert_eq!(first.status, 204);
+    let set = first.header("set-cookie").unwrap();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(set.contains(part), "{set}");
+    }
+    assert!(!set.contains("Secure"), "{set}");
+    let second = server.log_in_with(&login);
+    assert_eq!(second.status, 401);
+    assert!(second.body.contains("unauthorized") && second.header("set-cookie").is_none());
+    let cookie = first.cookie();
+    assert_eq!(server.get("/", &cookie).status, 200);
+    // Another code, for another browser.
+    let told = home.run(&["web", "code", "--json"]).ok().json();
+    let code = told["url"]
+        .as_str()
+        .unwrap()
+        .split_once("#code=")
+        .unwrap()
+        .1
+        .to_lowercase();
+    assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+    let origin = server.origin();
+    let leave = [("Cookie", cookie.as_str()), ("Origin", &origin)];
+    let left = server.request("POST", "/logout", &leave, "");
+    assert_eq!(left.status, 204);
+    assert!(left.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(server.get("/", &cookie).status, 401);
+    server.end().ok();
+}
+
+#[test]
+fn only_hashes_are_kept_in_a_private_file() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let code = server.code();
+    let cookie = server.log_in();
+    let made = home.run(&["web", "token", "create", "phone"]).ok();
+    let file = home.path().join(".local/share/tertulia/web.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let secret = cookie.split_once('=').unwrap().1;
+    for secret in [&code, secret, made.stdout.trim()] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    server.end().ok();
+}
+
+/// A page of another site can give its own name the address of this machine. Its requests then reach
+/// the server, but with a wrong name.
+#[test]
+fn a_wrong_host_is_refused_everywhere() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let cookie = server.log_in();
+    let port = server.port;
+    for host in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        "127.0.0.1".to_owned(),
+        "127.0.0.1:1".to_owned(),
+        format!("localhost.evil.example:{port}"),
+        String::new(),
+    ] {
+        for path in ["/", "/healthz", "/login", "/assets/app.js", "/ws"] {
+            let headers = [("Host", host.as_str()), ("Cookie", &cookie)];
+            let answer = server.raw(&head("GET", path, &headers, ""));
+            assert_eq!(answer.status, 403, "{host} {path}");
+        }
+        let code = home.run(&["web", "code", "--json"]).ok().json();
+        let code = code["url"]
+            .as_str()
+            .unwrap()
+            .split_once("#code=")
+            .unwrap()
+            .1
+            .to_owned();
+        let login = json!({ "code": code }).to_string();
+        let answer = server.raw(&head("POST", "/login", &[("Host", &host)], &login));
+        assert_eq!(answer.status, 403);
+        // The code was not used up.
+        assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+    }
+    let (host, name) = (server.host(), format!("localhost:{port}"));
+    let twice = head(
+        "GET",
+        "/healthz",
+        &[("Host", &host), ("Host", "evil.example")],
+        "",
+    );
+    assert!([400, 403].contains(&server.raw(&twice).status));
+    let absolute = format!(
+        "GET http://evil.example/healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(server.raw(&absolute).status, 403);
+    assert_eq!(
+        server
+            .raw(&head("GET", "/healthz", &[("Host", &name)], ""))
+            .status,
+        200
+    );
+    server.end().ok();
+}
+
+#[test]
+fn a_wrong_origin_is_refused_and_nothing_is_done() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let cookie = server.log_in();
+    let evil = "https://evil.example";
+    for headers in [
+        &[("Cookie", cookie.as_str()), ("Origin", evil)][..],
+        &[("Cookie", &cookie), ("Origin", "null")],
+        &[("Cookie", &cookie)],
+    ] {
+        let refused = server.upgrade(headers).err().unwrap();
+        assert_eq!(refused.status, 403, "{headers:?}");
+        let left = server.request("POST", "/logout", headers, "");
+        assert_eq!(left.status, 403, "{headers:?}");
+        assert_eq!(server.get("/", &cookie).status, 200);
+    }
+    let code = home.run(&["web", "code", "--json"]).ok().json();
+    let code = code["url"]
+        .as_str()
+        .unwrap()
+        .split_once("#code=")
+        .unwrap()
+        .1
+        .to_owned();
+    let login = json!({ "code": code }).to_string();
+    let answer = server.request("POST", "/login", &[("Origin", evil)], &login);
+    assert_eq!(answer.status, 403);
+    assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+    server.end().ok();
+}
+
+#[test]
+fn no_path_leads_to_a_file() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let cookie = server.log_in();
+    for path in [
+        "/assets/../web.json",
+        "/assets/..%2fweb.json",
+        "/assets/%2e%2e/%2e%2e/etc/passwd",
+        "/../../../../etc/passwd",
+        "/assets//etc/passwd",
+        "/s/../web.json",
+        "/s/..",
+        "/.git/config",
+        "/assets/app.js/",
+        "/assets/none.js",
+        "/index.html",
+        "/acp",
+        "//healthz",
+        "/assets/\\..\\web.json",
+    ] {
+        let answer = server.get(path, &cookie);
+        assert!(
+            [400, 404].contains(&answer.status),
+            "{path}: {}",
+            answer.status
+        );
+        assert!(!answer.body.contains("root:") && !answer.body.contains("hash"));
+    }
+    let origin = server.origin();
+    let headers = [("Cookie", cookie.as_str()), ("Origin", &origin)];
+    for (method, path) in [("POST", "/"), ("PUT", "/login"), ("DELETE", "/s/abcdef12")] {
+        let answer = server.request(method, path, &headers, "");
+        assert_eq!(answer.status, 405, "{method} {path}");
+    }
+    server.end().ok();
+}

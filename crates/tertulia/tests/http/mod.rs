@@ -1,0 +1,7 @@
+//! The web page as browsers and attackers reach it: the built program, raw HTTP, real WebSockets.
+
+mod abuse;
+mod access;
+mod live;
+pub mod stage;
+mod tokens;
