@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tertulia_core::id::SessionId;
 
+/// Maximum length of the content in a message, in characters.
+pub const LONGEST_TEXT: usize = 500;
 /// Longest run of the user's command.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Pause before the command is looked at again.
@@ -43,10 +45,16 @@ impl Occasion {
     }
 }
 
-/// JSON object that the user's command reads.
-pub fn message(session: SessionId, occasion: Occasion, line: &str) -> String {
+/// JSON object that the user's command reads. `text` is content of the session, for users who ask for
+/// it: what a tool would do, or the beginning of an answer.
+pub fn message(session: SessionId, occasion: Occasion, line: &str, text: Option<&str>) -> String {
     let kind = occasion.name();
-    json!({ "session": session.to_string(), "kind": kind, "line": line }).to_string()
+    let mut object = json!({ "session": session.to_string(), "kind": kind, "line": line });
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        let cut: String = text.chars().take(LONGEST_TEXT).collect();
+        object["text"] = cut.into();
+    }
+    object.to_string()
 }
 
 /// Runs the user's command with a message on its standard input, on a thread of its own, which
@@ -97,7 +105,7 @@ mod tests {
         let command = ["sh", "-c", &script].map(str::to_owned);
         let id: SessionId = "01890000-0000-7000-8000-000000000001".parse().unwrap();
         let line = Occasion::Permission.line("sage");
-        run(&command, message(id, Occasion::Permission, &line));
+        run(&command, message(id, Occasion::Permission, &line, None));
         let began = Instant::now();
         while !file.exists() && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(PAUSE);
@@ -108,6 +116,8 @@ mod tests {
             "kind": "permission", "line": "sage asks for permission", "session": id.to_string(),
         });
         assert_eq!(told, expected);
+        let asked_for = message(id, Occasion::Permission, &line, Some("rm -r x"));
+        assert!(asked_for.contains("\"text\":\"rm -r x\""), "{asked_for}");
         run(&["/no/such/program".to_owned()], String::new());
         run(&[], String::new());
     }

@@ -118,8 +118,9 @@ pub trait Host: Send + Sync + 'static {
     /// Watches the store. Returns `None` for a store that does not tell of changes.
     fn changes(&self) -> Option<StoreChanges>;
 
-    /// Tells the user that a session needs them, if they wish so.
-    fn notify(&self, session: SessionId, occasion: Occasion, who: &str);
+    /// Tells the user that a session needs them, if they wish so; with content of the session only if
+    /// they wish that, too.
+    fn notify(&self, session: SessionId, occasion: Occasion, who: &str, text: &str);
 
     /// Returns an id for a new session.
     fn new_id(&self) -> SessionId;

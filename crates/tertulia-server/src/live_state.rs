@@ -4,6 +4,7 @@ use tertulia_agents::AgentEvent;
 use tertulia_core::entry::{Entry, Role, ToolCall};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
+use tertulia_engine::notification::LONGEST_TEXT;
 use tertulia_engine::team::events::Output;
 
 use tertulia_engine::event::{SessionEvent, SessionState};
@@ -27,6 +28,8 @@ pub struct LiveState {
     question: Option<SessionEvent>,
     /// The tool permissions in force.
     permissions: Option<SessionEvent>,
+    /// Beginning of the last answer.
+    last_answer: String,
 }
 
 impl LiveState {
@@ -43,7 +46,13 @@ impl LiveState {
             calls: Vec::new(),
             question: None,
             permissions: None,
+            last_answer: String::new(),
         }
+    }
+
+    /// Returns the beginning of the last answer.
+    pub fn last_answer(&self) -> &str {
+        &self.last_answer
     }
 
     /// Returns the state at the last time that the user could write, plus all later entries.
@@ -68,6 +77,7 @@ impl LiveState {
                 *self = LiveState {
                     floor: floor.as_ref().clone(),
                     permissions: self.permissions.take(),
+                    last_answer: std::mem::take(&mut self.last_answer),
                     ..LiveState::blank(floor.id)
                 };
             }
@@ -155,10 +165,9 @@ impl LiveState {
             .meta
             .get_or_insert_with(|| SessionMeta::blank(id));
         meta.apply(entry);
-        if entry
-            .message()
-            .is_some_and(|message| message.role == Role::Assistant)
-        {
+        if let Some(message) = entry.message().filter(|one| one.role == Role::Assistant) {
+            let letters = message.content.chars().take(LONGEST_TEXT);
+            self.last_answer = letters.collect();
             self.said();
         }
     }

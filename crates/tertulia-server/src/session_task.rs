@@ -76,9 +76,9 @@ struct RoomObserver {
 
 impl RoomObserver {
     /// Tells the user that the session needs them.
-    fn call_user(&self, occasion: Occasion) {
-        let who = self.hosted.speaker();
-        self.hub.host().notify(self.hosted.id(), occasion, &who);
+    fn call_user(&self, occasion: Occasion, text: &str) {
+        let (id, who) = (self.hosted.id(), self.hosted.speaker());
+        self.hub.host().notify(id, occasion, &who, text);
     }
 }
 
@@ -102,7 +102,7 @@ impl Observer for RoomObserver {
 
     fn ask(&mut self, request: &ToolRequest) -> Option<oneshot::Receiver<Verdict>> {
         let answer = self.hosted.ask(request)?;
-        self.call_user(Occasion::Permission);
+        self.call_user(Occasion::Permission, &request.preview);
         Some(answer)
     }
 
@@ -170,10 +170,11 @@ impl Observer for RoomObserver {
         self.hosted.finish(outcome, state, self.hub.host().now());
         // Queued messages begin the next turn: the user is not needed yet.
         if calls && !self.hosted.is_busy() {
-            self.call_user(match kind {
+            let occasion = match kind {
                 Kind::Chat => Occasion::Ended,
                 Kind::Team | Kind::Pair => Occasion::Person,
-            });
+            };
+            self.call_user(occasion, &self.hosted.last_answer());
         }
     }
 

@@ -111,7 +111,7 @@ impl Host for Small {
         None
     }
 
-    fn notify(&self, _: SessionId, _: Occasion, _: &str) {}
+    fn notify(&self, _: SessionId, _: Occasion, _: &str, _: &str) {}
 
     fn new_id(&self) -> SessionId {
         self.sessions.clock().session_id()

@@ -50,7 +50,7 @@ export class Outbox extends EventTarget {
 
   /** Sends a message to a session whose last entry is `head`. */
   add(session, text, head) {
-    const item = { client_id: crypto.randomUUID(), session, text, head, state: 'unsent' };
+    const item = { client_id: newId(), session, text, head, state: 'unsent' };
     this.#items.push(item);
     this.#changed();
     this.#sendItem(item);
@@ -101,6 +101,11 @@ export class Outbox extends EventTarget {
     write(OUTBOX, this.#items.length ? JSON.stringify(this.#items) : '');
     this.dispatchEvent(new Event('change'));
   }
+}
+
+/** Returns a random id. `crypto.randomUUID` is missing on pages without TLS. */
+function newId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function stored() {

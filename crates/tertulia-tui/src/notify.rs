@@ -20,6 +20,8 @@ pub struct Notify {
     pub after: Duration,
     /// Program to run, with its arguments; none if empty.
     pub command: Vec<String>,
+    /// Whether the program also gets content of the session.
+    pub content: bool,
 }
 
 impl Default for Notify {
@@ -30,6 +32,7 @@ impl Default for Notify {
             title: true,
             after: AFTER,
             command: Vec::new(),
+            content: false,
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::project::{Folders, Project};
 use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
+pub use notify::Caller;
 pub use project_file::{ProjectFile, UntrustedSetting};
 #[cfg(feature = "tui")]
 pub use screen::ScreenSettings;

@@ -10,6 +10,8 @@
 )]
 
 mod agents;
+#[cfg(feature = "web")]
+mod browser;
 mod cli;
 mod durability;
 mod fuzz;

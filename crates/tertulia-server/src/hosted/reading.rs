@@ -46,4 +46,9 @@ impl HostedSession {
     pub fn speaker(&self) -> String {
         self.state().moment.speaker()
     }
+
+    /// Returns the beginning of the last answer.
+    pub fn last_answer(&self) -> String {
+        self.state().moment.last_answer().to_owned()
+    }
 }

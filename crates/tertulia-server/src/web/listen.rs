@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tertulia_formats::html;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -50,6 +51,8 @@ pub fn tls(certificate: &Path, key: &Path) -> io::Result<TlsAcceptor> {
 /// Accepts connections until the server shuts down; each is served by a task.
 pub async fn listen(web: Arc<Web>, listener: TcpListener, tls: Option<TlsAcceptor>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    // Reading the grammars for code takes a while: the first page need not wait for it.
+    tokio::task::spawn_blocking(|| html::preview("ls"));
     loop {
         let accepted = async {
             // Never closed, so it always has a permit at last.

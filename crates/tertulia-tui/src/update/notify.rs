@@ -6,9 +6,9 @@ use crate::effect::{Effect, Now};
 use crate::notify::{self, Occasion};
 use crate::state::{Running, State};
 
-/// Effects of a permission request.
-pub fn asked(state: &State) -> Vec<Effect> {
-    announce(state, Occasion::Permission, true)
+/// Effects of a permission request for what `preview` shows.
+pub fn asked(state: &State, preview: &str) -> Vec<Effect> {
+    announce(state, Occasion::Permission, true, Some(preview))
 }
 
 /// Effects of the end of a turn that the user did not stop. The user is not needed if a queued message
@@ -29,12 +29,18 @@ pub fn ended(state: &State, turn: Option<&Running>, now: Now) -> Vec<Effect> {
         state,
         occasion,
         occasion == Occasion::Person || took >= state.notify.after,
+        None,
     )
 }
 
 /// Announces an occasion: on the terminal if it is `important` and the user may not see the screen,
 /// and always to the user's command.
-fn announce(state: &State, occasion: Occasion, important: bool) -> Vec<Effect> {
+fn announce(
+    state: &State,
+    occasion: Occasion,
+    important: bool,
+    content: Option<&str>,
+) -> Vec<Effect> {
     if state.info.follows.is_some() || state.is_leaving() {
         return Vec::new();
     }
@@ -50,7 +56,8 @@ fn announce(state: &State, occasion: Occasion, important: bool) -> Vec<Effect> {
     }
     // The server of a session runs the command itself.
     if !state.notify.command.is_empty() && !state.info.is_remote {
-        let message = notify::message(state.id, occasion, &line);
+        let content = content.filter(|_| state.notify.content);
+        let message = notify::message(state.id, occasion, &line, content);
         effects.push(Effect::RunNotify(message));
     }
     if tells && state.notify.desktop {

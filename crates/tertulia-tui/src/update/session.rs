@@ -60,11 +60,12 @@ pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
                 running.then = running.doing.clone();
             }
             doing(state, Doing::Waiting);
+            let preview = request.preview.clone();
             let mut question = Approval::new(*request, &who, now.at, (state.size, state.theme));
             let is_below = state.overlays.is_empty();
             question.set_writing(is_below && !state.input.is_empty());
             open(state, Layer::Approval(ticket, Box::new(question)));
-            return notify::asked(state);
+            return notify::asked(state, &preview);
         }
         LiveEvent::Gone(end) => {
             state.phase = Phase::Gone;

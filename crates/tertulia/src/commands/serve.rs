@@ -7,6 +7,8 @@ use serde_json::json;
 
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::error::CommandResult;
+#[cfg(feature = "web")]
+use crate::error::{CommandError, ErrorKind};
 use crate::open;
 use crate::serve::web::WebPage;
 use crate::serve::{Manner, detach, over_socket, over_stdio, place};
@@ -59,6 +61,11 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    #[cfg(feature = "web")]
+    if !args.web && args.page.is_given() {
+        let words = "the address and the encryption of a page need --web";
+        return Err(CommandError::new(ErrorKind::Usage, words));
+    }
     let manner = Manner {
         approve: args.approve,
         idle_exit: args.idle_exit.map(Duration::from_secs),

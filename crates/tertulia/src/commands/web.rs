@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -18,6 +18,8 @@ use crate::serve::web::{self, CredentialFile, WebOptions, WebPage};
 use crate::serve::{Manner, over_socket, place};
 use crate::ui::Ui;
 
+/// Where the page is served unless another address is given.
+const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7417);
 /// Maximum length of the name of a token.
 const LONGEST_NAME: usize = 50;
 
@@ -58,9 +60,9 @@ pub struct WebArgs {
 /// Where the page is served.
 #[derive(Debug, Args)]
 pub struct PageArgs {
-    /// Listen on this address
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7417")]
-    bind: SocketAddr,
+    /// Listen on this address [default: 127.0.0.1:7417]
+    #[arg(long, value_name = "ADDR:PORT")]
+    bind: Option<SocketAddr>,
     /// Address that browsers use, behind a proxy or a forwarded port
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -128,6 +130,15 @@ enum TokenAction {
 }
 
 impl PageArgs {
+    /// Returns true if an option is given.
+    pub fn is_given(&self) -> bool {
+        let files = [&self.tls_cert, &self.tls_key];
+        self.bind.is_some()
+            || self.public_url.is_some()
+            || files.into_iter().any(Option::is_some)
+            || self.behind_proxy
+    }
+
     /// Returns the options, if words cannot be read by others on their way.
     pub fn options(&self) -> CommandResult<WebOptions> {
         let public = self.public_url.as_deref().map(|url| {
@@ -137,7 +148,7 @@ impl PageArgs {
             })
         });
         let options = WebOptions {
-            bind: self.bind,
+            bind: self.bind.unwrap_or(ADDRESS),
             public: public.transpose()?,
             tls: self.tls_cert.clone().zip(self.tls_key.clone()),
             behind_proxy: self.behind_proxy,

@@ -11,7 +11,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Page, Row};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::notification::{self, Occasion};
+use tertulia_engine::notification::Occasion;
 use tertulia_engine::setup::{ChatAgent, Setup, Target};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 use tertulia_engine::text::hint::Invocation;
@@ -181,12 +181,9 @@ impl Host for ServerHost {
         self.watch.changes(&self.workspace.settings.store)
     }
 
-    fn notify(&self, session: SessionId, occasion: Occasion, who: &str) {
-        let command = self.workspace.settings.notify_command();
-        if !command.is_empty() {
-            let line = occasion.line(who);
-            notification::run(command, notification::message(session, occasion, &line));
-        }
+    fn notify(&self, session: SessionId, occasion: Occasion, who: &str, text: &str) {
+        let caller = self.workspace.settings.caller();
+        caller.call(session, occasion, who, text);
     }
 
     fn new_id(&self) -> SessionId {

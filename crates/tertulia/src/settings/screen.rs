@@ -9,7 +9,7 @@ use super::agent::command_words;
 use super::values::Reader;
 
 /// Keys of `[notify]`.
-pub const NOTIFY_KEYS: &[&str] = &["bell", "desktop", "title", "after", "command"];
+pub const NOTIFY_KEYS: &[&str] = &["bell", "desktop", "title", "after", "command", "content"];
 
 /// How the full-screen interface looks and calls the user.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,7 @@ impl ScreenSettings {
             ("bell", &mut notify.bell),
             ("desktop", &mut notify.desktop),
             ("title", &mut notify.title),
+            ("content", &mut notify.content),
         ] {
             *value = reader.flag(table, key).unwrap_or(*value);
         }

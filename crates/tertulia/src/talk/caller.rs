@@ -3,47 +3,46 @@
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_engine::live::LiveSession;
-use tertulia_engine::notification::{self, Occasion};
+use tertulia_engine::notification::Occasion;
 
-/// Whom and how to call.
+use crate::settings::Caller;
+
+/// Whom to call, and who calls.
 #[derive(Clone, Debug)]
-pub struct Caller {
-    command: Vec<String>,
+pub struct SessionCaller {
+    caller: Caller,
     session: SessionId,
     who: String,
     kind: Kind,
 }
 
-impl Caller {
-    /// Returns the caller for a session; it does nothing without a program.
-    pub fn of(command: &[String], session: &LiveSession) -> Caller {
+impl SessionCaller {
+    /// Returns the caller for a session.
+    pub fn of(caller: Caller, session: &LiveSession) -> SessionCaller {
         let agent = session.conversation().agent_name();
-        Caller {
-            command: command.to_owned(),
+        SessionCaller {
+            caller,
             session: session.state().id,
             who: agent.unwrap_or("the agent").to_owned(),
             kind: session.kind(),
         }
     }
 
-    /// An agent asks for permission.
-    pub fn asked(&self) {
-        self.call(Occasion::Permission);
+    /// An agent asks for permission to do what `preview` shows.
+    pub fn asked(&self, preview: &str) {
+        self.call(Occasion::Permission, preview);
     }
 
     /// A turn has ended.
     pub fn ended(&self) {
-        self.call(match self.kind {
+        let occasion = match self.kind {
             Kind::Chat => Occasion::Ended,
             Kind::Team | Kind::Pair => Occasion::Person,
-        });
+        };
+        self.call(occasion, "");
     }
 
-    fn call(&self, occasion: Occasion) {
-        if !self.command.is_empty() {
-            let line = occasion.line(&self.who);
-            let message = notification::message(self.session, occasion, &line);
-            notification::run(&self.command, message);
-        }
+    fn call(&self, occasion: Occasion, text: &str) {
+        self.caller.call(self.session, occasion, &self.who, text);
     }
 }

@@ -15,7 +15,7 @@ use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output as Routed;
 use tertulia_formats::json;
 
-use super::caller::Caller;
+use super::caller::SessionCaller;
 use super::keyboard::Keyboard;
 use super::{paired, permissions, routed};
 use crate::args::OutputFormat;
@@ -30,7 +30,7 @@ pub struct Output<'a> {
     /// Source of answers to permission questions; `None` if the user cannot be asked.
     keyboard: Option<&'a mut Keyboard>,
     /// Calls the user before a permission question.
-    caller: Option<Caller>,
+    caller: Option<SessionCaller>,
     /// Messages of the final JSON document. The other formats have already written them and keep
     /// none, since agents may run for very long before a person is next.
     messages: Vec<Value>,
@@ -115,7 +115,7 @@ impl<'a> Output<'a> {
     }
 
     /// Calls the user before a permission question.
-    pub fn calling(mut self, caller: Caller) -> Output<'a> {
+    pub fn calling(mut self, caller: SessionCaller) -> Output<'a> {
         self.caller = Some(caller);
         self
     }
@@ -500,7 +500,7 @@ impl Frontend for Output<'_> {
             return Verdict::No;
         };
         if let Some(caller) = &self.caller {
-            caller.asked();
+            caller.asked(&request.preview);
         }
         permissions::ask(request, self.ui, keyboard).await
     }

@@ -16,7 +16,7 @@ use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
 
 use super::args::{Sort, TalkArgs};
-use super::caller::Caller;
+use super::caller::SessionCaller;
 use super::describe::{self, resumed};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
@@ -284,8 +284,8 @@ impl Lines<'_> {
         Ok(())
     }
 
-    fn caller(&self) -> Caller {
-        Caller::of(self.workspace.settings.notify_command(), &self.session)
+    fn caller(&self) -> SessionCaller {
+        SessionCaller::of(self.workspace.settings.caller(), &self.session)
     }
 
     /// Executes a command of the session, and says how it ended.

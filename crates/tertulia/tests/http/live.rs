@@ -171,6 +171,22 @@ fn permission_waits_for_a_page_that_sleeps() {
     assert_eq!(kinds, ["permission", "ended"]);
     assert!(!lines.contains("a.txt"));
     server.end().ok();
+    // Content comes only if it is asked for.
+    home.settings(&format!(
+        "[notify]\ncontent = true\ncommand = [\"sh\", \"-c\", \"cat > {0}.part && mv {0}.part {0}.all\"]\n",
+        told.display()
+    ));
+    let server = WebServer::start(&home, &[]);
+    let mut page = server.socket(&cookie);
+    page.answer(follow(&id));
+    page.answer(json!({ "type": "say", "session_id": id, "text": "echo the answer" }));
+    page.until("over");
+    let text = until("the notification came", || {
+        std::fs::read_to_string(home.path().join("told.all")).ok()
+    });
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["text"], "the answer");
+    server.end().ok();
 }
 
 #[test]

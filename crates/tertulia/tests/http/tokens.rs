@@ -117,6 +117,7 @@ fn other_machines_are_served_only_encrypted() {
         &["web", "--bind", "0.0.0.0:0", "--behind-proxy"],
         &["web", "--public-url", "talk.example.org"],
         &["serve", "--web", "--bind", "0.0.0.0:0"],
+        &["serve", "--bind", "127.0.0.1:0"],
     ] {
         home.run(args).code(2);
     }

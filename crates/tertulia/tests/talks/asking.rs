@@ -7,7 +7,7 @@ use tertulia_testkit::provider::Api;
 
 use super::stage::{wanted, wanted_command};
 use crate::agents::world::{KEY, World};
-use crate::home::{Backend, Home, messages};
+use crate::home::{Backend, Home, messages, until};
 use crate::pty::{CTRL_C, CTRL_D, Terminal};
 
 const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no, [i] say what to do instead: ";
@@ -249,4 +249,24 @@ fn escape_sequences_do_not_reach_the_terminal() {
         );
         assert!(!shown.contains("\rls"), "{tool}: {shown:?}");
     }
+}
+
+#[test]
+fn the_notification_command_runs_in_line_mode() {
+    let home = Home::new();
+    let told = home.path().join("told");
+    home.settings(&format!(
+        "[notify]\ncommand = [\"sh\", \"-c\", \"cat >> {}\"]\n",
+        told.display()
+    ));
+    let mut terminal = asked(&home, &wanted_command("echo a > made"));
+    terminal.types("y\n");
+    leave(terminal, 1);
+    let text = until("both notifications came", || {
+        let text = fs::read_to_string(&told).ok()?;
+        (text.lines().count() == 2).then_some(text)
+    });
+    let kinds = ["\"kind\":\"permission\"", "\"kind\":\"ended\""];
+    assert!(kinds.iter().all(|kind| text.contains(kind)), "{text}");
+    assert!(!text.contains("made"), "{text}");
 }

@@ -20,7 +20,8 @@ fn permission(play: &mut Play) -> Vec<String> {
 
 #[test]
 fn a_permission_calls_the_user_unless_they_look() {
-    let message = message(id(1), Occasion::Permission, "demo asks for permission");
+    let line = "demo asks for permission";
+    let message = message(id(1), Occasion::Permission, line, None);
     let command = format!("notify {message}");
     let all = ["ring", &command, "desktop demo asks for permission"];
     let mut play = waiting();

@@ -1,0 +1,124 @@
+//! Sleep, lost connections and killed servers: nothing is missed, lost or said twice.
+
+use serde_json::json;
+
+use super::driver::{Browser, ENTER};
+use super::stage::{
+    Network, Site, free_port, go, has_answers, is_idle, open_session, patient_session, say, shown,
+    sign_in,
+};
+use crate::home::{Home, until};
+
+/// Returns the texts of a session's messages, without the end of the last line.
+fn said(home: &Home, id: &str) -> Vec<String> {
+    let said = home.said(id).into_iter();
+    said.map(|text| text.trim_end().to_owned()).collect()
+}
+
+const TURN: [&str; 2] = ["speak", "the beginning the end"];
+
+#[test]
+fn a_frozen_page_catches_up_when_it_wakes() {
+    let home = Home::new();
+    let id = patient_session(&home);
+    let site = Site::start(&home);
+    let browser = sign_in(&site);
+    open_session(&browser, &site, &id);
+    say(&browser, "speak");
+    browser.sees(".stream .entry", "the beginning");
+    browser.devtools("Page.setWebLifecycleState", json!({ "state": "frozen" }));
+    go(&home);
+    until("the answer is saved", || {
+        (home.said(&id).len() == 4).then_some(())
+    });
+    browser.devtools("Page.setWebLifecycleState", json!({ "state": "active" }));
+    browser.sees(".entries .entry", "the end");
+    is_idle(&browser);
+    assert_eq!(shown(&browser)[2..], TURN);
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_network_that_swallows_everything_is_noticed_and_caught_up_with() {
+    let home = Home::new();
+    let id = patient_session(&home);
+    let port = free_port();
+    let network = Network::to(port);
+    let public = format!("http://127.0.0.1:{}", network.port);
+    let mut site = Site::start_on(&home, port, &["--public-url", &public]);
+    site.port = network.port;
+    let browser = sign_in(&site);
+    open_session(&browser, &site, &id);
+    say(&browser, "speak");
+    browser.sees(".stream .entry", "the beginning");
+    // The browser still calls its connection open.
+    network.cut();
+    browser.eval("window.dispatchEvent(new Event('offline'))");
+    browser.sees("#banner", "Connection lost. Trying again…");
+    browser.type_text(&format!("said without a network{ENTER}"));
+    browser.sees(".stream .waiting", "not sent yet");
+    go(&home);
+    until("the answer is saved", || {
+        (home.said(&id).len() == 4).then_some(())
+    });
+    network.mend();
+    browser.eval("window.dispatchEvent(new Event('online'))");
+    browser.sees("#banner", "Reconnected.");
+    let expected = [&TURN[..], &["said without a network", TURN[1]]].concat();
+    has_answers(&browser, 3);
+    assert_eq!(shown(&browser)[2..], expected);
+    assert_eq!(said(&home, &id)[2..], expected);
+
+    // A message arrives, but the page is not told: it sends the message again, which is said once.
+    network.cut_replies();
+    browser.type_text(&format!("said once{ENTER}"));
+    until("the message arrives", || {
+        (home.said(&id).len() == 8).then_some(())
+    });
+    assert_eq!(browser.count(".stream .waiting"), 1);
+    network.mend();
+    browser.eval("window.dispatchEvent(new Event('online'))");
+    has_answers(&browser, 4);
+    assert_eq!(said(&home, &id)[6..], ["said once", TURN[1]]);
+    assert_eq!(shown(&browser), said(&home, &id));
+    browser.waits("!localStorage.getItem('tertulia.outbox')");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_killed_server_loses_and_doubles_nothing() {
+    let home = Home::new();
+    let id = patient_session(&home);
+    let site = Site::start(&home);
+    let port = site.port;
+    let browser: Browser = sign_in(&site);
+    open_session(&browser, &site, &id);
+    say(&browser, "speak");
+    browser.sees(".stream .entry", "the beginning");
+    browser.type_text(&format!("queued when it died{ENTER}"));
+    browser.sees(".stream .waiting", "queued");
+    site.kill();
+    browser.sees("#banner", "Connection lost. Trying again…");
+    browser.type_text(&format!("said to nobody{ENTER}"));
+    browser.sees(".stream .waiting", "said to nobody");
+    go(&home);
+    let site = Site::start_on(&home, port, &[]);
+    // The messages that the old server had not saved are sent again, once each.
+    browser.waits("document.querySelectorAll('.entries .entry.human').length === 4");
+    is_idle(&browser);
+    browser.waits("!localStorage.getItem('tertulia.outbox')");
+    let mine: Vec<String> = home
+        .said(&id)
+        .into_iter()
+        .filter(|text| !text.starts_with("the "))
+        .collect();
+    assert_eq!(
+        mine[1..],
+        ["speak", "queued when it died", "said to nobody"]
+    );
+    until("the page shows what is saved", || {
+        (shown(&browser) == said(&home, &id)).then_some(())
+    });
+    assert_eq!(browser.complaints(), [""; 0]);
+    drop(site);
+}

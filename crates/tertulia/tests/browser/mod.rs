@@ -1,0 +1,11 @@
+//! The web page as users see it: the built program in an empty home, and a real browser.
+
+mod changing;
+mod driver;
+mod looks;
+mod loss;
+mod stage;
+mod talking;
+mod together;
+mod tools;
+mod window;
