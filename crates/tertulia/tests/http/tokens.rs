@@ -161,11 +161,28 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
+/// Makes a certificate for `localhost` and its key, and returns their paths.
+fn certificate(home: &Home) -> (String, String) {
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let (certificate, key) = (path("cert.pem"), path("key.pem"));
+    let made = std::process::Command::new("openssl")
+        .args([
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-addext"])
+        .args(["subjectAltName=DNS:localhost", "-addext"])
+        .args(["basicConstraints=critical,CA:FALSE", "-keyout", &key])
+        .args(["-out", &certificate])
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{made:?}");
+    (certificate, key)
+}
+
 #[test]
 fn the_page_is_served_over_tls() {
     let home = Home::new();
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/web");
-    let (certificate, key) = (format!("{data}/cert.pem"), format!("{data}/key.pem"));
+    let (certificate, key) = certificate(&home);
     home.run(&["web", "--tls-cert", &certificate]).code(2);
     home.run(&[
         "web",
