@@ -14,6 +14,7 @@ use tertulia_engine::event::Tone;
 use tertulia_engine::setup::{ChatAgent, Setup};
 use tertulia_engine::spec::AgentSpec;
 use tertulia_engine::text::hint::Invocation;
+use tertulia_server::host::StoreChanges;
 use tertulia_store::Sessions;
 
 use crate::effect::Next;
@@ -28,6 +29,9 @@ use crate::theme::Theme;
 pub trait Host: Send + Sync {
     /// Returns the store and the folder that the session works with.
     fn workspace(&self) -> &Workspace;
+
+    /// Watches the session locks of the store. Returns `None` for a store that does not tell of changes.
+    fn lock_changes(&self) -> Option<StoreChanges>;
 
     /// Prepares another session in this process.
     async fn prepare(&self, next: &Next) -> TuiResult<Source>;

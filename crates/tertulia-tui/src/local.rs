@@ -23,7 +23,8 @@ use super::live::{LiveCommand, LiveEvent, Ticket};
 use crate::error::TuiError;
 use crate::host::Host;
 
-/// Pause between looks whether another program has taken the session over.
+/// Pause before the first look whether another program has taken the session over, and between looks at a
+/// store that does not tell of changes.
 const WATCH: Duration = Duration::from_secs(2);
 
 /// A command, and what cancels it.
@@ -58,10 +59,10 @@ impl LocalSession {
             question: question.clone(),
             ticket: 0,
             session: Arc::new(Mutex::new(setup.target.id())),
-            host: Some(host),
+            host: Some(host.clone()),
         };
         let (sessions, id) = (setup.sessions.clone(), screen.session.clone());
-        let watch = watch(sessions, id, events.clone());
+        let watch = watch(sessions, id, events.clone(), host);
         let stops = controls.clone();
         let task = tokio::spawn(async move {
             let setup = async { Ok(setup) };
@@ -167,16 +168,26 @@ async fn prepared(host: Option<Arc<dyn Host>>, spec: AgentSpec) -> Result<ChatAg
 }
 
 /// Reports once that another program has taken the session over.
-async fn watch(sessions: Sessions, session: Arc<Mutex<SessionId>>, events: EventQueue<LiveEvent>) {
+async fn watch(
+    sessions: Sessions,
+    session: Arc<Mutex<SessionId>>,
+    events: EventQueue<LiveEvent>,
+    host: Arc<dyn Host>,
+) {
+    tokio::time::sleep(WATCH).await;
+    let mut changes = host.lock_changes();
     loop {
-        tokio::time::sleep(WATCH).await;
         let id = *locked(&session);
-        let Ok(Some(holder)) = sessions.store().holder(id).await else {
-            continue;
-        };
-        if sessions.store().patience().is_other(&holder) {
+        let holder = sessions.store().holder(id).await;
+        if let Ok(Some(holder)) = holder
+            && sessions.store().patience().is_other(&holder)
+        {
             events.push(LiveEvent::TakenOver);
             return;
+        }
+        match &mut changes {
+            Some(changes) => changes.next().await,
+            None => tokio::time::sleep(WATCH).await,
         }
     }
 }

@@ -426,3 +426,16 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     }
     found
 }
+
+/// Returns how often the threads of a process were given the processor.
+pub fn switches(pid: u32) -> u64 {
+    let mut total = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default();
+        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+        total += counts
+            .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
+            .sum::<u64>();
+    }
+    total
+}

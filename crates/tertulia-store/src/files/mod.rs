@@ -43,7 +43,7 @@ mod stamps;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::StoreResult;
 use super::engine::Threaded;
@@ -64,7 +64,12 @@ impl FilesStore {
 
     /// Opens the store with a given [`Patience`] for other processes.
     pub fn open_with(dir: &Path, patience: &Patience) -> StoreResult<FilesStore> {
-        let claims = Claims::folder(dir.join(names::OPEN_FOLDER));
+        let claims = Claims::folder(Self::lock_folder(dir));
         Self::start(dir.to_owned(), claims, patience)
+    }
+
+    /// Returns the folder of session locks of the store in a folder.
+    pub fn lock_folder(dir: &Path) -> PathBuf {
+        dir.join(names::OPEN_FOLDER)
     }
 }

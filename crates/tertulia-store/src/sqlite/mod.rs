@@ -79,8 +79,13 @@ impl SqliteStore {
 
     /// Opens the database with a given [`Patience`] for other processes.
     pub fn open_with(path: &Path, patience: &Patience) -> StoreResult<SqliteStore> {
-        let claims = Claims::folder(place::with_suffix(path, "-open"));
+        let claims = Claims::folder(Self::lock_folder(path));
         Self::start(Location::File(path.to_owned()), claims, patience)
+    }
+
+    /// Returns the folder of session locks of the database in a file.
+    pub fn lock_folder(path: &Path) -> PathBuf {
+        place::with_suffix(path, "-open")
     }
 
     /// Creates a store that ends with the process.

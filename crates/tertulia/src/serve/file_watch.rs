@@ -1,11 +1,16 @@
-//! Watches files while a client needs to know of their changes: the store, and the credentials.
+//! Watches files while a client or the screen needs to know of their changes: the store, its session
+//! locks, and the credentials.
 
 use std::any::Any;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use notify::{Event, RecursiveMode, Watcher};
 use tertulia_server::host::StoreChanges;
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
 use tokio::sync::watch;
 
 use crate::link::watch_store;
@@ -59,6 +64,31 @@ impl StoreWatch {
             Some(Box::new(watcher.ok()??))
         })
     }
+}
+
+/// Returns the changes of a store's session locks, or `None` if they cannot be seen.
+pub fn lock_changes(url: &StoreUrl) -> Option<StoreChanges> {
+    let folder = match url {
+        StoreUrl::Sqlite(path) => SqliteStore::lock_folder(path),
+        StoreUrl::Files(path) => FilesStore::lock_folder(path),
+        _ => return None,
+    };
+    // It is made with the first lock; a folder that is not there cannot be watched.
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder);
+    made.ok()?;
+    Shared::default().changes(|tell| {
+        let on_event = move |event: notify::Result<Event>| {
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                tell.send_replace(());
+            }
+        };
+        let mut watcher = notify::recommended_watcher(on_event).ok()?;
+        watcher.watch(&folder, RecursiveMode::NonRecursive).ok()?;
+        Some(Box::new(watcher))
+    })
 }
 
 /// Watches one small file that is replaced as a whole.

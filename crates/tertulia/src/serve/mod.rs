@@ -3,7 +3,7 @@
 
 mod browsing;
 pub mod detach;
-mod file_watch;
+pub mod file_watch;
 pub mod place;
 mod run;
 mod server_host;

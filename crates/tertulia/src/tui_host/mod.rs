@@ -21,6 +21,7 @@ use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::Tone;
 use tertulia_engine::setup::{ChatAgent, Target};
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
+use tertulia_server::host::StoreChanges;
 use tertulia_tui::attach::{Attachment, Server};
 use tertulia_tui::effect::{IfOpen, Next};
 use tertulia_tui::error::{TuiError, TuiResult};
@@ -39,6 +40,7 @@ use crate::open::Workspace;
 use crate::participants::{self, Existing};
 use crate::retention;
 use crate::seal;
+use crate::serve::file_watch;
 use crate::serve::trouble::trouble;
 use crate::settings::{ScreenSettings, StoreUrl};
 use crate::signals::Signals;
@@ -366,6 +368,10 @@ impl TuiHost {
 impl Host for TuiHost {
     fn workspace(&self) -> &host::Workspace {
         &self.shown
+    }
+
+    fn lock_changes(&self) -> Option<StoreChanges> {
+        file_watch::lock_changes(&self.workspace.settings.store)
     }
 
     async fn prepare(&self, next: &Next) -> TuiResult<Source> {

@@ -14,7 +14,9 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human};
 
-use crate::home::{Backend, Home, Prepared, both, files_below, finish, keys, short, until};
+use crate::home::{
+    Backend, Home, Prepared, both, files_below, finish, keys, short, switches, until,
+};
 
 fn contents(home: &Home) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = home
@@ -311,19 +313,6 @@ pub fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>
         .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     (child, lines.map_while(Result::ok))
-}
-
-/// Returns how often the threads of a process were given the processor.
-fn switches(pid: u32) -> u64 {
-    let mut total = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default();
-        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-        total += counts
-            .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
-            .sum::<u64>();
-    }
-    total
 }
 
 fn watch_both_ways(here: &Home, there: &Home, prepared: &Prepared<'_>) {

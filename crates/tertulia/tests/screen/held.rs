@@ -1,12 +1,13 @@
 //! A session that another program has open: it is read, forked or taken over.
 
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tertulia_testkit::terminal::Terminal;
 
 use super::stage::{leave, open, open_with, ready, say, status_says, talk};
-use crate::home::{Home, both};
+use crate::home::{Home, both, switches, until};
 use crate::running::Running;
 
 /// Opens the newest session a second time, and waits for the question.
@@ -68,6 +69,22 @@ fn it_is_read_along_and_taken_over_and_back() {
         assert_eq!(said[4..], expected);
         assert_eq!(home.all().len(), 1, "looking forks nothing");
         home.run(&["doctor"]).ok();
+    });
+}
+
+/// Another program may take the session over at any time, and that is waited for without looking.
+#[test]
+fn an_idle_screen_wakes_up_for_nothing() {
+    both(|home| {
+        let mut terminal = talk(home, &[]);
+        say(&mut terminal, "echo quiet", "quiet");
+        let pid = terminal.pid().as_raw_nonzero().get().cast_unsigned();
+        until("the screen is idle", || {
+            let before = switches(pid);
+            std::thread::sleep(Duration::from_secs(3));
+            (switches(pid) == before).then_some(())
+        });
+        leave(&mut terminal);
     });
 }
 
