@@ -57,6 +57,13 @@ const TABLES: &[&str] = &[
        line bytea NOT NULL, PRIMARY KEY(session, at, seq, part))",
 ];
 
+/// What makes appends faster where the server can do it, and changes nothing else: its usual compression took
+/// a fifth of the time of an append.
+const OPTIONS: &[&str] = &[
+    "ALTER TABLE tertulia_entry ALTER COLUMN line SET COMPRESSION lz4",
+    "ALTER TABLE tertulia_part ALTER COLUMN line SET COMPRESSION lz4",
+];
+
 /// Migration steps by the format that they start from.
 const MIGRATIONS: &[(u32, &str)] = &[];
 
@@ -194,6 +201,13 @@ async fn create(client: &Client, id: Uuid) -> Answer<()> {
                 true => Failure::Repeat(StoreError::failed("cannot create the tables", error)),
                 false => error.into(),
             });
+        }
+    }
+    for sql in OPTIONS {
+        match client.batch_execute(sql).await {
+            // An older server, one that was built without it, or a relative of PostgreSQL.
+            Err(error) if error.as_db_error().is_some() => break,
+            done => done?,
         }
     }
     let format = i32::try_from(FORMAT).unwrap_or(i32::MAX);
