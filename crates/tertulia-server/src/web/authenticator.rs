@@ -34,6 +34,13 @@ pub struct Presented<'a> {
     pub bearer: Option<&'a str>,
 }
 
+impl Presented<'_> {
+    /// Returns true if a wrong token counts as a wrong login. A browser sends its old cookie by itself.
+    pub fn is_guess(self) -> bool {
+        self.cookie.is_none() && self.bearer.is_some()
+    }
+}
+
 /// Who may see the page.
 pub struct Authenticator {
     store: Arc<dyn CredentialStore>,

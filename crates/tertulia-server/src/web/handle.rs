@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, Request, Response, StatusCode};
 use axum::response::IntoResponse;
 
-use super::access::{Asked, Refusal, decide};
+use super::access::{Asked, Proof, Refusal, decide};
 use super::authenticator::Presented;
 use super::login::{self, LARGEST_BODY};
 use super::route::{Route, route};
@@ -60,6 +60,12 @@ async fn answer(web: &Arc<Web>, request: Request<Body>) -> Response<Body> {
         bearer: bearer(&parts),
     };
     let (proof, holder) = web.authenticator.who(presented, web.hub.host().now());
+    if proof == Proof::None
+        && presented.is_guess()
+        && let Some(busy) = login::slow_down(web).await
+    {
+        return busy;
+    }
     let asked = Asked {
         // Everybody may leave.
         changes: !is_get && route != Route::Logout,

@@ -51,6 +51,17 @@ pub async fn log_in(web: &Arc<Web>, body: Body) -> Response<Body> {
     }
 }
 
+/// Lets a request with a wrong token wait as a wrong login does. Returns the response if too many wait.
+pub async fn slow_down(web: &Arc<Web>) -> Option<Response<Body>> {
+    let Some(delay) = web.authenticator.begin_login() else {
+        return Some(reply::too_many());
+    };
+    let attempt = Attempt { web, failed: true };
+    tokio::time::sleep(delay).await;
+    drop(attempt);
+    None
+}
+
 struct Attempt<'a> {
     web: &'a Web,
     failed: bool,

@@ -23,6 +23,8 @@ const BATCH: usize = 64 * 1024;
 const PING: Duration = Duration::from_secs(30);
 /// Time after which a client that answers no ping is gone.
 const SILENCE: Duration = Duration::from_secs(60);
+/// Requests of a client that are handled in a second; more of them wait.
+const RATE: u32 = 200;
 /// Time to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -82,10 +84,18 @@ async fn listen(
     heard: &Heard,
 ) -> Ending {
     let mut client = Client::new(web.hub.clone(), guest.clone(), access);
+    let (mut second, mut requests) = (Instant::now(), 0);
     while let Some(message) = reader.next().await {
         heard.now();
         match message {
             Ok(Message::Text(text)) => {
+                if second.elapsed() >= Duration::from_secs(1) {
+                    (second, requests) = (Instant::now(), 0);
+                }
+                requests += 1;
+                if requests > RATE {
+                    sleep_until(second + Duration::from_secs(1)).await;
+                }
                 // Backpressure: a client that sends faster than it reads has to wait.
                 guest.outbox.eased().await;
                 let line = Framed::Line(text.as_bytes().to_vec());

@@ -124,6 +124,45 @@ fn a_thousand_wrong_codes_are_slowed_down_and_refused() {
 }
 
 #[test]
+fn wrong_tokens_in_headers_are_slowed_down_and_old_cookies_are_not() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let host = server.host();
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(server.get("/", "tertulia=old").status, 401);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let begun = Instant::now();
+    for number in 0..6 {
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer guess{number}\r\n\r\n"
+        );
+        assert_eq!(server.raw(&head).status, 401);
+    }
+    // 50, 100, 200, 400 and 800 ms after the first.
+    assert!(begun.elapsed() > Duration::from_millis(1500));
+    server.end().ok();
+}
+
+#[test]
+fn requests_of_a_client_are_handled_at_a_rate() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let cookie = server.log_in();
+    let mut socket = server.socket(&cookie);
+    let begun = Instant::now();
+    for _ in 0..450 {
+        socket.ask(json!({ "type": "ps" }));
+    }
+    for _ in 0..450 {
+        assert_eq!(socket.next()["type"], "ps_result");
+    }
+    assert!(begun.elapsed() > Duration::from_secs(2));
+    server.end().ok();
+}
+
+#[test]
 fn frames_that_are_too_long_or_no_text_end_the_connection() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
