@@ -294,7 +294,14 @@ fn a_link_that_fails_says_why() {
         there.say(&format!("echo {number}"));
     }
     let ssh = stand_in(&here, &there);
-    let cut = script("cut", &format!("'{}' \"$@\" | sed -u 8q", ssh.display()));
+    // The end of `sed` is the end of the link: in a pipeline, the shell would keep it open, and a line that
+    // `sed` did not read would be waited for.
+    let begin = "mkfifo \"$0.pipe\"; exec 3<&0";
+    let far = format!("'{}' \"$@\" <&3 >\"$0.pipe\" &", ssh.display());
+    let cut = script(
+        "cut",
+        &format!("{begin}\n{far}\nexec sed -u 8q \"$0.pipe\""),
+    );
     fails(&cut, "link was cut");
     let arrived = here.all().len();
     assert!((1..6).contains(&arrived), "{arrived}");
