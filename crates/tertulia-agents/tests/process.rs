@@ -511,7 +511,8 @@ async fn dropped_in_the_grace_time_kills_at_once() {
             assert!(!left(&program.marker).is_empty());
         } => {}
     }
-    assert!(left(&program.marker).is_empty());
+    // Dropping waits for the killed ones only for a while; the grace time is much longer.
+    until("none is left", || left(&program.marker).is_empty()).await;
 }
 
 #[test]
