@@ -377,7 +377,7 @@ impl HostedSession {
             .followers
             .retain(|(reply_to, _)| reply_to.client != client);
         state.deny_if_no_client_can_answer();
-        state.stop_reading_for_nobody();
+        state.stop_reading_without_followers();
         state.followers.len() < before
     }
 
@@ -394,7 +394,7 @@ impl HostedSession {
             {
                 running.asker = None;
             }
-            state.stop_reading_for_nobody();
+            state.stop_reading_without_followers();
         }
         state.deny_if_no_client_can_answer();
     }

@@ -153,7 +153,7 @@ impl State {
         }
     }
 
-    pub(super) fn stop_reading_for_nobody(&mut self) {
+    pub(super) fn stop_reading_without_followers(&mut self) {
         let mut details = self.followers.iter().map(|(_, detail)| *detail);
         if !details.any(|detail| detail == Detail::Full) {
             self.stop_reading();

@@ -99,8 +99,8 @@ fn a_killed_server_loses_and_doubles_nothing() {
     browser.sees(".stream .waiting", "queued");
     site.kill();
     browser.sees("#banner", "Connection lost. Trying again…");
-    browser.type_text(&format!("said to nobody{ENTER}"));
-    browser.sees(".stream .waiting", "said to nobody");
+    browser.type_text(&format!("sent while it was away{ENTER}"));
+    browser.sees(".stream .waiting", "sent while it was away");
     go(&home);
     let site = Site::start_on(&home, port, &[]);
     // The messages that the old server had not saved are sent again, once each.
@@ -114,7 +114,7 @@ fn a_killed_server_loses_and_doubles_nothing() {
         .collect();
     assert_eq!(
         mine[1..],
-        ["speak", "queued when it died", "said to nobody"]
+        ["speak", "queued when it died", "sent while it was away"]
     );
     until("the page shows what is saved", || {
         (shown(&browser) == said(&home, &id)).then_some(())

@@ -163,8 +163,8 @@ fn sessions_are_managed_in_line_mode() {
     lines.types("/compare @~1\n");
     lines.types("/model\n");
     lines.sees("demo-1", 1);
-    lines.types("/agents nobody-here\n");
-    lines.sees("nobody-here", 2);
+    lines.types("/agents not-here\n");
+    lines.sees("not-here", 2);
     lines.types("/new\n");
     lines.types("echo fresh\n");
     lines.sees("fresh", 2);

@@ -52,7 +52,7 @@ fn a_large_body_is_refused_and_not_read() {
 }
 
 #[test]
-fn slow_requests_are_given_up_and_delay_nobody() {
+fn slow_requests_are_given_up_and_delay_no_other() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
     let begun = Instant::now();

@@ -95,7 +95,7 @@ fn a_read_only_token_reads_and_changes_nothing() {
 }
 
 #[test]
-fn a_token_that_has_ended_lets_nobody_in() {
+fn a_token_that_has_expired_is_refused() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
     let secret = token(&home, &["short", "--expires", "2s"]);

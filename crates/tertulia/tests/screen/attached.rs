@@ -156,8 +156,8 @@ fn a_new_session_says_who_answers_and_the_agent_is_switched() {
     terminal.type_text("/agents upper\n");
     terminal.sees("upper answers from here on");
     say(&mut terminal, "who are you?", "I AM UPPER");
-    terminal.type_text("/agents nobody\n");
-    terminal.sees("there is no agent 'nobody'");
+    terminal.type_text("/agents missing\n");
+    terminal.sees("there is no agent 'missing'");
     say(&mut terminal, "and now?", "I AM UPPER");
     terminal.keys("^d");
     assert_eq!(terminal.exit_code(), 0);
