@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::driver::{Browser, ENTER};
 use super::stage::{
-    Network, Site, free_port, go, has_answers, is_idle, open_session, patient_session, say, shown,
-    sign_in,
+    Network, Site, go, has_answers, is_idle, open_session, patient_session, say, shown, sign_in,
 };
 use crate::home::{Home, until};
+use crate::http::stage::free_port;
 
 /// Returns the texts of a session's messages, without the end of the last line.
 fn said(home: &Home, id: &str) -> Vec<String> {

@@ -1,19 +1,18 @@
 //! Test fixture: the program with its web page, common steps, and a network that can fail.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use super::driver::{Browser, ENTER};
-use crate::home::{DEADLINE, Home};
+use crate::home::Home;
+use crate::http::stage::WebServer;
 
 /// A running `tertulia web`.
 pub struct Site {
-    child: Child,
+    server: WebServer,
     pub port: u16,
     /// Address with a one-time code.
     pub link: String,
@@ -21,38 +20,17 @@ pub struct Site {
 
 impl Site {
     pub fn start(home: &Home) -> Site {
-        Site::start_on(home, free_port(), &[])
+        Site::start_on(home, 0, &[])
     }
 
-    /// Starts the program on a port.
+    /// Starts the program on a port, or on any with 0.
     pub fn start_on(home: &Home, port: u16, more: &[&str]) -> Site {
-        let address = format!("127.0.0.1:{port}");
-        let arguments = [&["web", "--bind", &address, "--no-open"], more].concat();
-        let mut child = home
-            .prepare(&arguments)
-            .command()
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (tell, told) = channel();
-        let out: Box<dyn Read + Send> = Box::new(child.stdout.take().unwrap());
-        let err: Box<dyn Read + Send> = Box::new(child.stderr.take().unwrap());
-        for stream in [out, err] {
-            let tell = tell.clone();
-            std::thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    let link = line.split_whitespace().find(|word| word.contains("#code="));
-                    if let Some(link) = link {
-                        let _ = tell.send(link.to_owned());
-                    }
-                }
-            });
+        let server = WebServer::start_on(home, &format!("127.0.0.1:{port}"), more);
+        Site {
+            port: server.port,
+            link: server.url.clone(),
+            server,
         }
-        let link = told.recv_timeout(DEADLINE);
-        let link = link.expect("it prints an address with a code");
-        Site { child, port, link }
     }
 
     /// Returns the address of a path.
@@ -61,23 +39,9 @@ impl Site {
     }
 
     /// Kills the program with SIGKILL.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub fn kill(self) {
+        self.server.kill();
     }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Returns a port that no program listens on.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Signs in with the code of the site, and waits for the list.

@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 
-use super::stage::{Answer, WebServer};
+use super::stage::{Answer, WebServer, free_port};
 use crate::home::{Home, until};
 
 fn token(home: &Home, args: &[&str]) -> String {
@@ -153,12 +153,6 @@ fn a_proxy_is_reached_by_its_name_and_cookies_are_secure() {
         "{set}"
     );
     server.end().ok();
-}
-
-/// Returns a port that nothing listens on now.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Makes a certificate for `localhost` and its key, and returns their paths.
