@@ -10,7 +10,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use tertulia_testkit::terminal::{Size, Terminal, picture};
 
@@ -146,8 +145,8 @@ fn permission(terminal: &mut Terminal) {
 
 fn cards(terminal: &mut Terminal) {
     permission(terminal);
-    // A key that comes at once was not meant for the question.
-    std::thread::sleep(Duration::from_secs(1));
+    // A key that comes at once was not meant for the question, which offers no answers yet.
+    terminal.sees("Enter no");
     terminal.type_text("y");
     terminal.keys("Enter");
     ready(terminal);

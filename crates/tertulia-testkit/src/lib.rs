@@ -3,7 +3,10 @@
 //! | module | contents |
 //! |---|---|
 //! | [`clock`] | deterministic time and ids |
+//! | [`waiting`] | waiting for events, the one place where tests poll |
+//! | [`idle`] | whether a process waits for events only |
 //! | [`scratch`] | temporary directory |
+//! | [`ports`] | ports for servers that cannot choose one |
 //! | [`place`] | location of a store, to open it several times like several processes |
 //! | [`logs`] | bodies, chained entries, and a writer that records the expected log |
 //! | [`ask`] | blocking queries on a store |
@@ -25,12 +28,15 @@
 pub mod ask;
 pub mod clock;
 pub mod conformance;
+pub mod idle;
 pub mod logs;
 pub mod model;
 pub mod place;
+pub mod ports;
 pub mod postgres;
 pub mod postgres_proxy;
 pub mod provider;
 pub mod scratch;
 pub mod soak;
 pub mod terminal;
+pub mod waiting;

@@ -5,14 +5,12 @@
 //! A machine without PostgreSQL fails the tests.
 
 use std::fs::{self, File, OpenOptions};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 
 use tertulia_store::postgres::{Limits, PostgresAddress, PostgresOptions, PostgresStore};
 use tertulia_store::{Patience, Store, StoreResult};
@@ -21,16 +19,15 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 use uuid::Uuid;
 
 use crate::place::Place;
+use crate::ports::unused_port;
 use crate::scratch::Scratch;
-
-/// How long a server may take to start.
-const START_WITHIN: Duration = Duration::from_secs(60);
+use crate::waiting::{wait_for, wait_until};
 
 /// Keeps a server running while a process holds a lock on the file `users`. Arguments: folder of the
-/// programs, folder of the server, port.
+/// programs, folder of the server, port. A socket file has no place in a folder with a long path.
 const KEEPER: &str = r#"
 bin=$1; dir=$2; port=$3
-"$bin/postgres" -D "$dir/data" -k "$dir" -p "$port" -c listen_addresses=127.0.0.1 -c fsync=on \
+"$bin/postgres" -D "$dir/data" -p "$port" -c unix_socket_directories= -c listen_addresses=127.0.0.1 -c fsync=on \
   -c max_connections=300 -c shared_buffers=64MB >"$dir/log" 2>&1 &
 server=$!
 trap 'kill -INT $server; wait $server; exit' TERM
@@ -85,21 +82,11 @@ fn shared_server() -> TestServer {
     let lock = open(&folder.join("lock"));
     lock.lock().unwrap();
     let user = open(&folder.join("users"));
-    let address = folder.join("port");
-    let port = fs::read_to_string(&address).ok();
-    let port = port.and_then(|port| port.trim().parse::<u16>().ok());
     // The lock comes first, so that the keeper does not end the server that was just found.
     user.lock_shared().unwrap();
-    let port = match port.filter(|port| answers(*port)) {
-        Some(port) => port,
-        None => {
-            let port = start(&folder);
-            fs::write(&address, port.to_string()).unwrap();
-            port
-        }
-    };
+    let port = running(&folder).unwrap_or_else(|| start(&folder));
     TestServer {
-        url: format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable"),
+        url: url_at(port),
         _user: Some(user),
     }
 }
@@ -113,8 +100,19 @@ fn open(path: &Path) -> File {
     file
 }
 
-fn answers(port: u16) -> bool {
-    TcpStream::connect(("127.0.0.1", port)).is_ok()
+/// Returns the port of the server that runs in a folder. A port alone would not do: another program
+/// may have it by now.
+fn running(folder: &Path) -> Option<u16> {
+    let data = folder.join("data");
+    let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let mut lines = file.lines();
+    let line = fs::read(format!("/proc/{}/cmdline", lines.next()?.trim())).ok()?;
+    let is_ours = String::from_utf8_lossy(&line).contains(data.to_str()?);
+    is_ours.then(|| lines.nth(2)?.trim().parse().ok()).flatten()
+}
+
+fn url_at(port: u16) -> String {
+    format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable")
 }
 
 /// Starts a new server in a folder and returns its port.
@@ -124,31 +122,28 @@ fn answers(port: u16) -> bool {
 )]
 fn start(folder: &Path) -> u16 {
     let server = OwnServer::create(folder);
-    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-    let port = server.port;
-    let mut keeper = server.command("sh");
-    keeper
-        .args(["-c", KEEPER, "keeper"])
-        .arg(bin())
-        .arg(folder)
-        .arg(port.to_string())
-        .process_group(0);
-    let keeper = keeper.spawn().expect("a shell can be started");
-    fs::write(folder.join("pid"), keeper.id().to_string()).unwrap();
-    wait_until_it_answers(port, &format!("{}\n{log}", folder.display()));
-    port
-}
-
-fn wait_until_it_answers(port: u16, what: &str) {
-    let deadline = Instant::now() + START_WITHIN;
-    let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-    while try_sql(&url, "SELECT 1").is_err() {
-        assert!(
-            Instant::now() < deadline,
-            "PostgreSQL does not start: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for(
+        &format!("PostgreSQL starts in {}", folder.display()),
+        || {
+            let port = unused_port();
+            let mut keeper = server.command("sh");
+            keeper
+                .args(["-c", KEEPER, "keeper"])
+                .arg(bin())
+                .arg(folder)
+                .arg(port.to_string())
+                .process_group(0);
+            let mut keeper = keeper.spawn().expect("a shell can be started");
+            fs::write(folder.join("pid"), keeper.id().to_string()).unwrap();
+            // It ends at once if another program took the port meanwhile.
+            let mut is_up = false;
+            wait_until("PostgreSQL answers or ends", || {
+                is_up = running(folder) == Some(port) && try_sql(&url_at(port), "SELECT 1").is_ok();
+                is_up || keeper.try_wait().unwrap().is_some()
+            });
+            is_up.then_some(port)
+        },
+    )
 }
 
 /// Returns the folder of PostgreSQL's programs.
@@ -175,8 +170,9 @@ pub fn bin() -> PathBuf {
 #[derive(Debug)]
 pub struct OwnServer {
     folder: PathBuf,
-    /// Port of the server.
-    pub port: u16,
+    port: AtomicU16,
+    /// Whether the port is taken for good: clients know it.
+    has_run: AtomicBool,
     /// User of the server, if it may not run as this one.
     user: Option<(u32, u32)>,
 }
@@ -185,10 +181,10 @@ impl OwnServer {
     /// Creates the files of a server in a folder.
     pub fn create(folder: &Path) -> OwnServer {
         let user = (rustix::process::getuid().is_root()).then(unprivileged);
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let server = OwnServer {
             folder: folder.to_owned(),
-            port: port.local_addr().unwrap().port(),
+            port: AtomicU16::new(unused_port()),
+            has_run: AtomicBool::new(false),
             user,
         };
         if let Some((uid, gid)) = user {
@@ -276,22 +272,27 @@ impl OwnServer {
 
     /// Starts the server with more settings, such as `ssl=on`.
     pub fn start_with(&self, settings: &[&str]) -> std::process::Child {
-        let deadline = Instant::now() + START_WITHIN;
-        loop {
+        // Processes of a server that was killed may still be there for a moment.
+        wait_for(&format!("PostgreSQL starts in {:?}", self.folder), || {
             let mut server = self.spawn(settings);
-            while server.try_wait().unwrap().is_none() {
-                if try_sql(&self.url(), "SELECT 1").is_ok() {
-                    return server;
-                }
-                std::thread::sleep(Duration::from_millis(20));
+            let mut is_up = false;
+            wait_until("PostgreSQL answers or ends", || {
+                is_up = running(&self.folder) == Some(self.port())
+                    && try_sql(&self.url(), "SELECT 1").is_ok();
+                is_up || server.try_wait().unwrap().is_some()
+            });
+            let has_run = self.has_run.fetch_or(is_up, Ordering::Relaxed);
+            if !is_up && !has_run {
+                // Another program may have taken the port meanwhile.
+                self.port.store(unused_port(), Ordering::Relaxed);
             }
-            // Processes of a server that was killed may still be there for a moment.
-            let words = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-            assert!(
-                Instant::now() < deadline,
-                "PostgreSQL does not start: {words}"
-            );
-        }
+            is_up.then_some(server)
+        })
+    }
+
+    /// Returns the port, which a server keeps once it has run.
+    pub fn port(&self) -> u16 {
+        self.port.load(Ordering::Relaxed)
     }
 
     fn spawn(&self, settings: &[&str]) -> std::process::Child {
@@ -299,9 +300,8 @@ impl OwnServer {
         self.command(&bin().join("postgres").display().to_string())
             .arg("-D")
             .arg(self.folder.join("data"))
-            .arg("-k")
-            .arg(&self.folder)
-            .args(["-p", &self.port.to_string()])
+            .args(["-p", &self.port().to_string()])
+            .args(["-c", "unix_socket_directories="])
             .args(["-c", "listen_addresses=127.0.0.1"])
             .args(["-c", "fsync=on", "-c", "restart_after_crash=off"])
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
@@ -312,10 +312,7 @@ impl OwnServer {
 
     /// Returns the URL of the server.
     pub fn url(&self) -> String {
-        format!(
-            "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
-            self.port
-        )
+        url_at(self.port())
     }
 }
 

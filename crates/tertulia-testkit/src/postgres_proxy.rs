@@ -1,12 +1,12 @@
 //! Programs between a client and a PostgreSQL server: one that cuts connections at the worst moment, and
 //! a pooler in transaction mode.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// A message of the protocol: its type, and its bytes with type and length.
 struct Message {
@@ -46,7 +46,9 @@ struct Control {
     /// Both ends of each connection that may still be open.
     open: Mutex<Vec<[TcpStream; 2]>>,
     cuts: AtomicUsize,
-    is_silent: AtomicBool,
+    is_silent: Mutex<bool>,
+    /// Signalled when the silence ends.
+    speaks: Condvar,
     is_closed: AtomicBool,
     /// Commits before the proxy closes.
     commits_left: Mutex<Option<usize>>,
@@ -142,7 +144,8 @@ impl Proxy {
 
     /// Lets nothing through, or everything again. Connections stay open.
     pub fn silence(&self, is_silent: bool) {
-        self.control.is_silent.store(is_silent, Ordering::SeqCst);
+        *self.control.is_silent.lock().unwrap() = is_silent;
+        self.control.speaks.notify_all();
     }
 }
 
@@ -222,9 +225,9 @@ fn at_once(stream: &TcpStream) {
 }
 
 fn wait_while_silent(control: &Control) {
-    while control.is_silent.load(Ordering::SeqCst) {
-        thread::sleep(Duration::from_millis(5));
-    }
+    let silent = control.is_silent.lock().unwrap();
+    let spoken = control.speaks.wait_while(silent, |silent| *silent);
+    drop(spoken.unwrap());
 }
 
 fn end(streams: &[&TcpStream]) {
@@ -251,7 +254,10 @@ impl Pooler {
         let free: Vec<TcpStream> = (0..connections)
             .map(|_| connected(server, schema))
             .collect();
-        let free = Arc::new(Mutex::new(std::collections::VecDeque::from(free)));
+        let free = Arc::new(FreeConnections {
+            connections: Mutex::new(free.into()),
+            returned: Condvar::new(),
+        });
         let transactions = Arc::new(AtomicUsize::new(0));
         let counted = transactions.clone();
         thread::spawn(move || {
@@ -266,6 +272,31 @@ impl Pooler {
     /// Returns the number of transactions so far.
     pub fn transactions(&self) -> usize {
         self.transactions.load(Ordering::SeqCst)
+    }
+}
+
+/// Connections of a pooler that serve no transaction.
+#[derive(Debug)]
+struct FreeConnections {
+    connections: Mutex<VecDeque<TcpStream>>,
+    returned: Condvar,
+}
+
+impl FreeConnections {
+    /// Waits for a connection.
+    fn take(&self) -> TcpStream {
+        let mut connections = self.connections.lock().unwrap();
+        loop {
+            if let Some(connection) = connections.pop_front() {
+                return connection;
+            }
+            connections = self.returned.wait(connections).unwrap();
+        }
+    }
+
+    fn give_back(&self, connection: TcpStream) {
+        self.connections.lock().unwrap().push_back(connection);
+        self.returned.notify_one();
     }
 }
 
@@ -297,11 +328,7 @@ fn connected(server: u16, schema: &str) -> TcpStream {
     stream
 }
 
-fn serve(
-    mut client: TcpStream,
-    free: &Mutex<std::collections::VecDeque<TcpStream>>,
-    transactions: &AtomicUsize,
-) {
+fn serve(mut client: TcpStream, free: &FreeConnections, transactions: &AtomicUsize) {
     at_once(&client);
     let Ok(_startup) = read_message(&mut client, true) else {
         return;
@@ -326,12 +353,7 @@ fn serve(
             Some(server) => server,
             None => {
                 transactions.fetch_add(1, Ordering::SeqCst);
-                loop {
-                    if let Some(server) = free.lock().unwrap().pop_front() {
-                        break server;
-                    }
-                    thread::sleep(Duration::from_millis(1));
-                }
+                free.take()
             }
         };
         server.write_all(&unit).unwrap();
@@ -341,7 +363,7 @@ fn serve(
             let _ = client.write_all(&answer.bytes);
             if answer.kind == b'Z' {
                 match answer.bytes.last() {
-                    Some(b'I') => free.lock().unwrap().push_back(server),
+                    Some(b'I') => free.give_back(server),
                     _ => used = Some(server),
                 }
                 break;
@@ -352,6 +374,6 @@ fn serve(
     if let Some(mut server) = used {
         server.write_all(b"Q\0\0\0\x0dROLLBACK\0").unwrap();
         while read_message(&mut server, false).unwrap().kind != b'Z' {}
-        free.lock().unwrap().push_back(server);
+        free.give_back(server);
     }
 }

@@ -3,16 +3,15 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Time limit for anything that a test runs.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+use tertulia_testkit::waiting::wait_for_exit;
+pub use tertulia_testkit::waiting::{DEADLINE, wait_for as until};
 
 /// Which store the sessions of a test are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +24,8 @@ pub enum Backend {
 
 /// An empty home with a project in it.
 pub struct Home {
-    dir: TempDir,
+    _dir: TempDir,
+    path: PathBuf,
     backend: Backend,
 }
 
@@ -45,8 +45,15 @@ impl Home {
 
     pub fn with(backend: Backend) -> Home {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("project")).unwrap();
-        let home = Home { dir, backend };
+        // Ends the search for a repository, whatever is above.
+        fs::create_dir(dir.path().join(".git")).unwrap();
+        let path = dir.path().join("home");
+        fs::create_dir_all(path.join("project")).unwrap();
+        let home = Home {
+            _dir: dir,
+            path,
+            backend,
+        };
         home.settings("");
         home
     }
@@ -56,7 +63,7 @@ impl Home {
     }
 
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 
     /// Returns the folder in which commands are run.
@@ -105,12 +112,12 @@ impl Home {
         fs::write(folder.join("config.toml"), toml).unwrap();
     }
 
-    /// Adds an agent that is a shell script.
+    /// Adds an agent that is a shell script, and may write files.
     pub fn script_agent(&self, name: &str, script: &str) {
         let old = fs::read_to_string(self.path().join(".config/tertulia/config.toml"));
         let script = Value::from(script);
         self.settings(&format!(
-            "{}[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", {script}]\n",
+            "{}[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", {script}]\nconfine = false\n",
             old.unwrap_or_default()
         ));
     }
@@ -242,6 +249,35 @@ impl Prepared<'_> {
         command
     }
 
+    /// Runs the command and kills it when one of its threads makes a system call of this kind for
+    /// the `number`th time. Returns false if it ended before.
+    pub fn killed_at(self, calls: &str, number: usize) -> bool {
+        let command = self.command();
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-qq", "-o", "/dev/null", "-e"])
+            .arg(format!("trace={calls}"))
+            .arg("-e")
+            .arg(format!("inject={calls}:signal=SIGKILL:when={number}"))
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = strace
+            .spawn()
+            .expect("strace is missing: run ./test, or install it");
+        // strace ends as its program does.
+        wait_for_exit(&mut child, "a program under strace").signal() == Some(9)
+    }
+
     pub fn run(self) -> Output {
         let mut command = self.command();
         let stdin = if self.stdin.is_empty() {
@@ -268,7 +304,7 @@ impl Prepared<'_> {
 pub fn finish(mut child: Child, what: &str) -> Output {
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
-    let status = wait(&mut child, what);
+    let status = wait_for_exit(&mut child, what);
     let text = |reader: Option<JoinHandle<Vec<u8>>>| {
         let bytes = reader.map(|reader| reader.join().unwrap());
         String::from_utf8(bytes.unwrap_or_default()).unwrap()
@@ -287,33 +323,6 @@ fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         let _ = stream.read_to_end(&mut bytes);
         bytes
     })
-}
-
-fn wait(child: &mut Child, what: &str) -> ExitStatus {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if begun.elapsed() > DEADLINE {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{what} did not end within {DEADLINE:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Polls until `look` returns a value.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < DEADLINE, "{what}: not so in time");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Waits until a database holds the draft of a half-written answer.
@@ -352,6 +361,13 @@ impl Output {
     pub fn code(self, expected: i32) -> Output {
         assert_eq!(self.status.code(), Some(expected), "{self:#?}");
         self
+    }
+
+    /// Checks the exit code of a repair: 1 if it says that something is lost.
+    #[track_caller]
+    pub fn repaired(self) -> Output {
+        let has_lost = self.stdout.lines().any(|line| line.starts_with("lost: "));
+        self.code(i32::from(has_lost))
     }
 
     /// Checks that stdout contains a text.
@@ -425,17 +441,4 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-/// Returns how often the threads of a process were given the processor.
-pub fn switches(pid: u32) -> u64 {
-    let mut total = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default();
-        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-        total += counts
-            .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
-            .sum::<u64>();
-    }
-    total
 }

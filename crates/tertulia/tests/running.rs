@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::home::{Home, Output, Prepared, finish, until};
 
-/// Prints a line every 200 ms for longer than any test waits.
-pub const SLOW: &str =
-    "i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
+/// Prints a line every 200 ms for longer than any test waits, also into the file `lines`.
+pub const SLOW: &str = "i=0; while [ $i -lt 4000 ]; do echo \"line $i\"; echo \"line $i\" >> lines; \
+     i=$((i+1)); sleep 0.2; done";
 
 /// Prints `begun`, waits for the file `go` in the home (with a limit), and prints `done`.
 pub const WAITING: &str = "echo begun; i=0; while [ ! -e ../go ] && [ $i -lt 1200 ]; do \

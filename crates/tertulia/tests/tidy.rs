@@ -289,6 +289,22 @@ fn libraries_stay_light() {
     }
 }
 
+/// A test that sleeps hopes that something has happened meanwhile: on a busy machine it has not.
+#[test]
+fn tests_wait_for_events() {
+    for file in sources(&root().join("crates")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let tests = match is_test(&file) {
+            true => 0,
+            false => text.find("#[cfg(test)]").unwrap_or(text.len()),
+        };
+        let polls = file.ends_with("tertulia-testkit/src/waiting.rs")
+            || file.iter().any(|at| at == "benches");
+        let is_calm = polls || !text[tests..].contains(concat!("sleep", "("));
+        assert!(is_calm, "{}: use `waiting` of the kit", file.display());
+    }
+}
+
 #[test]
 fn files_stay_readable() {
     let mut long = Vec::new();

@@ -2,15 +2,14 @@
 //! that tests can use a real process. Its sessions are files in the given directory.
 //!
 //! ```text
-//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [free] [stubborn] [deletes] [as:NAME]
+//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [free] [stubborn] [deletes] [for-good] [as:NAME]
 //! ```
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio as Pipe};
 use std::sync::Arc;
-use std::time::Duration;
-use std::{env, fs, future, process, thread};
+use std::{env, fs, future, process};
 
 use agent_client_protocol::v1::schema::{
     CancelNotification, InitializeRequest, LoadSessionRequest, NewSessionRequest, PromptRequest,
@@ -23,7 +22,7 @@ use agent_client_protocol::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 struct Fake {
     folder: PathBuf,
@@ -202,7 +201,8 @@ impl Fake {
             respond(responder, self.modes())?;
             let (id, late) = (id.to_owned(), client.clone());
             return client.spawn(async move {
-                soon().await;
+                // A response to this shows that the client has read the one above.
+                flushed(&late, &id).await;
                 replay(
                     &late,
                     &id,
@@ -234,13 +234,8 @@ impl Fake {
         if self.is("behind") && *self.stopped.borrow() > 0 {
             // Simulates an agent that takes the end of the cancelled turn for the end of this one.
             respond(responder, json!({ "stopReason": "end_turn" }))?;
-            soon().await;
+            flushed(&client, id).await;
             return replay(&client, id, "agent_message_chunk", words);
-        }
-        if self.is("late") {
-            // Slower than its own history, so that a client could confuse the two.
-            soon().await;
-            soon().await;
         }
         let order = words.lines().last().unwrap_or_default();
         let (verb, rest) = order.split_once(' ').unwrap_or((order, ""));
@@ -266,6 +261,11 @@ impl Fake {
                 "end_turn"
             }
             "tool" => self.tool(id, rest, &client).await?,
+            "sneak" => {
+                sneak(id, rest, &client)?;
+                say("done")?;
+                "end_turn"
+            }
             "hang" => {
                 say("thinking")?;
                 self.told_to_stop().await;
@@ -307,11 +307,14 @@ impl Fake {
         let mut started = call.clone();
         started["sessionUpdate"] = json!("tool_call");
         update(client, id, started)?;
-        let options = json!([
+        let mut options = json!([
             { "optionId": "yes", "name": "Never", "kind": "reject_once" },
             { "optionId": "no", "name": "Once", "kind": "allow_once" },
             { "optionId": "cancel", "name": "Always", "kind": "allow_always" },
         ]);
+        if self.is("for-good") {
+            options = json!([options[0], options[2]]);
+        }
         let params = json!({ "sessionId": id, "toolCall": call, "options": options });
         let asked = UntypedMessage::new("session/request_permission", params)?;
         let answer = client.send_request(asked).block_task().await?;
@@ -336,6 +339,19 @@ impl Fake {
     }
 }
 
+/// Runs a tool without asking.
+fn sneak(id: &str, kind: &str, client: &ConnectionTo<Client>) -> Result<()> {
+    let output = json!([{ "type": "content", "content": { "type": "text", "text": "it ran" } }]);
+    let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "call-2", "title": format!("do {kind}"),
+        "kind": kind, "status": "in_progress", "rawInput": { "command": format!("do {kind}") } });
+    update(client, id, call)?;
+    update(
+        client,
+        id,
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call-2", "status": "completed", "content": output }),
+    )
+}
+
 fn update(client: &ConnectionTo<Client>, session: &str, update: Value) -> Result<()> {
     let params = json!({ "sessionId": session, "update": update });
     client.send_notification(UntypedMessage::new("session/update", params)?)
@@ -348,16 +364,6 @@ fn replay(client: &ConnectionTo<Client>, id: &str, chunk: &str, words: &str) -> 
         id,
         json!({ "sessionUpdate": chunk, "content": content }),
     )
-}
-
-/// Waits a moment, so that the client can proceed.
-async fn soon() {
-    let (wake, woken) = oneshot::channel();
-    thread::spawn(move || {
-        thread::sleep(Duration::from_millis(100));
-        wake.send(())
-    });
-    let _ = woken.await;
 }
 
 /// Misbehaves in the given way. Does not return, except on errors.

@@ -20,11 +20,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::waiting::DEADLINE;
 use line::{Heard, Line};
 use screen::Emulator;
-
-/// Timeout of all waits.
-pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,14 @@ mod stage;
 
 use std::time::Duration;
 
-use stage::{Stage, ask, ask_with, native, until};
+use stage::{Stage, ask, ask_with, native};
 use tertulia_agents::approval::{Approval, Risk, Verdict};
 use tertulia_agents::{
     Agent, AgentEvent, AgentRequest, AgentSink, AgentStream, FailureKind, Outcome, PromptMessage,
     Readiness, TodoState,
 };
 use tertulia_core::entry::{Role, Usage};
+use tertulia_testkit::waiting::{DEADLINE, wait_until_async};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -297,18 +298,19 @@ async fn one_that_does_not_stop_is_ended_with_its_children() {
 async fn silence_has_a_limit_but_not_the_persons() {
     let stage = Stage::set();
     let mut agent = stage.agent(&[]);
-    agent.patience.idle = Duration::from_millis(700);
+    agent.patience.idle = Duration::from_secs(5);
     let heard = ask(&agent, &stage.question(&["hang"])).await;
     let failure = heard.failure();
     assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
     assert!(
-        failure.message.contains("sent nothing for 0.7 s"),
+        failure.message.contains("sent nothing for 5 s"),
         "{failure}"
     );
     assert_eq!(stage.left(), Vec::<i32>::new());
 
-    let limit = Duration::from_millis(2000);
+    let limit = DEADLINE;
     agent.patience.idle = limit;
+    agent.patience.total = limit * 8;
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
     let cancel = CancellationToken::new();
@@ -317,7 +319,9 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let person = async {
         let permission = listener.permissions.recv().await.unwrap();
         // Longer than an agent may be silent.
-        tokio::time::sleep(limit + Duration::from_millis(100)).await;
+        tokio::time::pause();
+        tokio::time::advance(limit * 2).await;
+        tokio::time::resume();
         permission.settle(Verdict::Yes);
     };
     let (ended, ()) = tokio::join!(answer, person);
@@ -517,7 +521,7 @@ fn nothing_is_left_when_the_runtime_goes_in_the_middle() {
         let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
         tokio::spawn(async move { agent.answer(&question, &sink).await });
         begun(&mut listener).await;
-        until("shell, agent and child", || stage.left().len() == 3).await;
+        wait_until_async("shell, agent and child", || stage.left().len() == 3).await;
     });
     drop(runtime);
     assert_eq!(stage.left(), Vec::<i32>::new());

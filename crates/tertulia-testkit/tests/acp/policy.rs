@@ -63,6 +63,70 @@ async fn one_of_which_the_user_says_that_it_asks_is_believed() {
 }
 
 #[tokio::test]
+async fn one_that_runs_a_tool_unasked_is_stopped() {
+    let stopped = [
+        (Approval::None, &["execute", "edit", "read", "search"][..]),
+        (Approval::Low, &["execute", "delete", "other", ""]),
+        (Approval::Ask, &["edit", "fetch"]),
+        (Approval::Edits, &["edit", "execute"]),
+    ];
+    for (approval, kinds) in stopped {
+        for kind in kinds {
+            let stage = Stage::set();
+            let agent = Acp {
+                asks: true,
+                ..stage.agent(&["free"])
+            };
+            let words = format!("sneak {kind}");
+            let heard = ask(&agent, &under(&stage, approval, &words), Verdict::Yes).await;
+            let error = heard.failure();
+            assert!(
+                error.message.contains(&format!("do {kind}"))
+                    && error.message.contains("without asking"),
+                "{error}"
+            );
+            let hint = error.hint.as_deref().unwrap_or_default();
+            assert!(hint.contains("`asks` in [agents.fake]"), "{hint}");
+            // What it did is said, too.
+            let ran = heard.events.iter().any(|event| {
+                matches!(event, AgentEvent::ToolCompleted { output, .. } if output == "it ran")
+            });
+            assert!(ran, "{approval:?} {kind}");
+            stage.all_gone().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_that_runs_what_it_may_unasked_goes_on() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let fine = [
+        (Approval::Low, "sneak read"),
+        (Approval::Ask, "sneak search"),
+        (Approval::Edits, "sneak think"),
+        (Approval::None, "plan"),
+    ];
+    for (approval, words) in fine {
+        let heard = ask(&agent, &under(&stage, approval, words), Verdict::Yes).await;
+        assert!(heard.ended.is_ok(), "{words} {:?}", heard.ended);
+    }
+    let agent = stage.agent(&[]);
+    let free = under(&stage, Approval::All, "sneak execute");
+    assert!(ask(&agent, &free, Verdict::Yes).await.ended.is_ok());
+    // It offers only to be allowed for good, and is.
+    let agent = stage.agent(&["for-good"]);
+    let asking = under(&stage, Approval::Ask, "tool execute");
+    let heard = ask(&agent, &asking, Verdict::Always).await;
+    assert!(heard.ended.is_ok(), "{:?}", heard.ended);
+    let again = under(&stage, Approval::Ask, "sneak execute");
+    let heard = ask(&agent, &again, Verdict::No).await;
+    assert!(heard.ended.is_ok(), "{:?}", heard.ended);
+    let other = under(&stage, Approval::Ask, "sneak edit");
+    assert!(ask(&agent, &other, Verdict::No).await.ended.is_err());
+}
+
+#[tokio::test]
 async fn opencode_is_told_to_ask_by_its_environment() {
     let stage = Stage::set();
     let program = stage.path().join("opencode");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tertulia_agents::acp::{Acp, Connection};
 use tertulia_agents::approval::{Rules, Ruling, ToolRequest, Verdict};
@@ -13,6 +13,7 @@ use tertulia_agents::{
     PromptMessage, Whence,
 };
 use tertulia_core::entry::{Role, Usage};
+use tertulia_testkit::waiting::{DEADLINE, wait_until_async};
 use tokio_util::sync::CancellationToken;
 
 pub const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
@@ -116,11 +117,11 @@ impl Stage {
 
     /// A process that was replaced has ended.
     pub async fn all_gone_but_one(&self) {
-        until("one process left", || self.left().len() == 1).await;
+        wait_until_async("one process left", || self.left().len() == 1).await;
     }
 
     pub async fn all_gone(&self) {
-        until("all processes gone", || self.left().is_empty()).await;
+        wait_until_async("all processes gone", || self.left().is_empty()).await;
     }
 }
 
@@ -130,15 +131,8 @@ pub fn native(id: &str, known: usize) -> Option<NativeSession> {
         cwd: None,
         known,
         spent: Usage::default(),
+        fork: false,
     })
-}
-
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// What came of one question.
@@ -231,9 +225,7 @@ pub async fn ask_with(
         }
     };
     let answered = async { tokio::join!(answer, listen) };
-    let (ended, (events, asked)) = tokio::time::timeout(Duration::from_secs(50), answered)
-        .await
-        .unwrap();
+    let (ended, (events, asked)) = tokio::time::timeout(DEADLINE, answered).await.unwrap();
     Heard {
         ended,
         events,

@@ -1,10 +1,9 @@
 //! Answers that fail as they were told to.
 
-use std::time::{Duration, Instant};
-
 use genai::chat::StopReason;
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, FakeProvider};
+use tertulia_testkit::waiting::wait_until;
 
 use super::client::{Heard, KEY, ask_for, ask_plainly, say};
 
@@ -172,11 +171,7 @@ fn a_model_may_not_want_to() {
 
 /// Looks until the fake has noticed so many clients leave.
 fn until_gone(provider: &FakeProvider, count: u64) {
-    let begun = Instant::now();
-    while provider.client_gone() < count {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nobody left");
-        std::thread::yield_now();
-    }
+    wait_until("a client has left", || provider.client_gone() >= count);
     assert_eq!(provider.client_gone(), count);
 }
 
@@ -212,11 +207,7 @@ fn what_hangs_ends_with_it() {
                 answer.text().await
             })
         });
-        let begun = Instant::now();
-        while provider.requests().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "nobody asks");
-            std::thread::yield_now();
-        }
+        wait_until("the request comes", || !provider.requests().is_empty());
         drop(provider);
         let answer = asking.join().unwrap();
         assert!(answer.is_err(), "{words} {answer:?}");
