@@ -5,11 +5,13 @@ use std::future::Future;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::pass_once;
 use tertulia_agents::process::{
     Finished, Input, Limits, MARKER_VAR, ProcessError, Program, STDERR_TAIL, Utf8Stream, run,
 };
+use tertulia_testkit::waiting::{DEADLINE, wait_for, wait_until, wait_until_async};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,7 @@ fn sh(script: &str) -> Program {
         without: Vec::new(),
         work_dir: None,
         marker: format!("test-{}", unique()),
+        confined: None,
     }
 }
 
@@ -34,7 +37,7 @@ fn limits() -> Limits {
     Limits {
         grace: Duration::from_millis(300),
         // No test may hang, whatever breaks.
-        total: Some(Duration::from_secs(20)),
+        total: Some(DEADLINE),
         ..Limits::default()
     }
 }
@@ -53,14 +56,6 @@ fn proc_with(file: &str, wanted: &str) -> Vec<i32> {
 
 fn left(marker: &str) -> Vec<i32> {
     proc_with("environ", &format!("{MARKER_VAR}={marker}"))
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 async fn collect(mut output: mpsc::Receiver<Vec<u8>>) -> Vec<u8> {
@@ -90,20 +85,18 @@ async fn go(program: &Program, stdin: &[u8]) -> (Result<Finished, ProcessError>,
     go_with(program, stdin, &limits(), &CancellationToken::new()).await
 }
 
-/// Runs `program` and cancels it once `ready` holds; returns the time the ending took.
-async fn cancelled(program: &Program, limits: &Limits, ready: impl FnMut() -> bool) -> Duration {
+/// Runs `program` and cancels it once `ready` holds.
+async fn cancelled(program: &Program, limits: &Limits, ready: impl FnMut() -> bool) {
     let cancel = CancellationToken::new();
-    let (result, at) = tokio::join!(go_with(program, b"", limits, &cancel), async {
-        until("ready to be cancelled", ready).await;
+    let (result, ()) = tokio::join!(go_with(program, b"", limits, &cancel), async {
+        wait_until_async("ready to be cancelled", ready).await;
         cancel.cancel();
-        Instant::now()
     });
     assert!(
         matches!(result.0, Err(ProcessError::Cancelled)),
         "{:?}",
         result.0
     );
-    at.elapsed()
 }
 
 fn assert_send<T: Future + Send>(future: T) -> T {
@@ -252,14 +245,18 @@ async fn missing_or_not_executable() {
 #[tokio::test]
 async fn silence_ends_it() {
     let program = sh("echo started; echo why >&2; sleep 300");
-    let idle = Some(Duration::from_millis(300));
-    let (done, out) = go_with(
-        &program,
-        b"",
-        &Limits { idle, ..limits() },
-        &CancellationToken::new(),
-    )
-    .await;
+    let idle = Some(DEADLINE / 2);
+    let sleeps = || {
+        let sleeping = proc_with("cmdline", "300");
+        let ours = left(&program.marker);
+        sleeping.iter().any(|pid| ours.contains(pid))
+    };
+    let limits = Limits { idle, ..limits() };
+    let never = CancellationToken::new();
+    let ((done, out), ()) = tokio::join!(
+        go_with(&program, b"", &limits, &never),
+        pass_once("all is said", sleeps, DEADLINE / 2),
+    );
     assert_eq!(out, b"started\n");
     match done.unwrap_err() {
         ProcessError::Idle { limit, stderr_tail } => {
@@ -271,9 +268,9 @@ async fn silence_ends_it() {
 
 #[tokio::test]
 async fn output_on_stderr_is_a_sign_of_life() {
-    let program = sh("for i in 1 2 3 4 5 6; do sleep 0.2; echo . >&2; done; echo done");
+    let program = sh("for i in 1 2 3 4 5 6 7 8 9; do sleep 0.5; echo . >&2; done; echo done");
     let limits = Limits {
-        idle: Some(Duration::from_millis(900)),
+        idle: Some(Duration::from_secs(4)),
         ..limits()
     };
     let (done, out) = go_with(&program, b"", &limits, &CancellationToken::new()).await;
@@ -283,16 +280,22 @@ async fn output_on_stderr_is_a_sign_of_life() {
 
 #[tokio::test]
 async fn total_limit_ends_a_talker() {
-    let program = sh("trap 'echo bye >&2; exit' TERM; while :; do echo; sleep 0.01; done");
-    let total = Some(Duration::from_millis(400));
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap 'echo bye >&2; exit' TERM; while :; do echo; sleep 0.01; echo > up; done";
+    let mut program = sh(script);
+    program.work_dir = Some(dir.path().to_owned());
+    let total = Some(DEADLINE / 2);
     let limits = Limits {
         total,
-        grace: Duration::from_secs(10),
+        grace: DEADLINE,
         ..limits()
     };
-    let began = Instant::now();
-    let (done, out) = go_with(&program, b"", &limits, &CancellationToken::new()).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "TERM was enough");
+    let never = CancellationToken::new();
+    let talks = || dir.path().join("up").exists();
+    let ((done, out), ()) = tokio::join!(
+        go_with(&program, b"", &limits, &never),
+        pass_once("it talks", talks, DEADLINE / 2),
+    );
     assert!(!out.is_empty());
     match done.unwrap_err() {
         ProcessError::Timeout { stderr_tail, .. } => assert!(stderr_tail.ends_with("bye\n")),
@@ -311,11 +314,7 @@ async fn cancelled_before_it_starts() {
 #[tokio::test]
 async fn cancelled_while_it_ignores_term() {
     let program = sh("trap '' TERM; while :; do sleep 300; done");
-    let took = cancelled(&program, &limits(), || left(&program.marker).len() == 2).await;
-    assert!(
-        took >= limits().grace && took < Duration::from_secs(3),
-        "{took:?}"
-    );
+    cancelled(&program, &limits(), || left(&program.marker).len() == 2).await;
 }
 
 #[tokio::test]
@@ -327,7 +326,7 @@ async fn term_comes_once_and_wakes_the_stopped() {
     let mut program = sh(script);
     program.work_dir = Some(dir.path().to_owned());
     let limits = Limits {
-        grace: Duration::from_secs(10),
+        grace: DEADLINE,
         ..limits()
     };
     let stopped = || {
@@ -336,8 +335,7 @@ async fn term_comes_once_and_wakes_the_stopped() {
         pids.iter()
             .any(|pid| state(pid).is_ok_and(|text| text.contains(") T ")))
     };
-    let took = cancelled(&program, &limits, stopped).await;
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    cancelled(&program, &limits, stopped).await;
     assert_eq!(fs::read_to_string(log).unwrap(), "up\nTERM\n");
 }
 
@@ -358,18 +356,21 @@ async fn own_sessions_end_on_cancel() {
 #[tokio::test]
 async fn own_sessions_end_on_normal_exit() {
     // Repeated: the grandchildren are caught at every stage of fork, setsid and exec.
+    let dir = tempfile::tempdir().unwrap();
+    let held = fs::File::create(dir.path().join("held")).unwrap();
     for round in 0..24 {
         let scripts = [
             "setsid sleep 300 >/dev/null 2>&1 & echo out",
             "(setsid sleep 300 >/dev/null 2>&1 &); echo out",
         ];
-        let program = sh(scripts[round % 2]);
+        let mut program = sh(&format!("exec 9>held; flock 9; {}", scripts[round % 2]));
+        program.work_dir = Some(dir.path().to_owned());
         let (done, out) = go(&program, b"").await;
         assert!(done.unwrap().status.success());
         assert_eq!(out, b"out\n");
-        // A process in the middle of exec would show only now.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(left(&program.marker).is_empty());
+        // A process in the middle of exec has no environment to be seen by, but it has the lock.
+        wait_until("no process has the lock", || held.try_lock().is_ok());
+        held.unlock().unwrap();
     }
 }
 
@@ -405,16 +406,13 @@ async fn many_and_forking() {
 
 #[tokio::test]
 async fn a_grandchild_holding_stdout_is_not_waited_for() {
-    let began = Instant::now();
     let (done, out) = go(&sh("sleep 300 & echo hi"), b"").await;
     assert!(done.unwrap().status.success());
     assert_eq!(out, b"hi\n");
-    assert!(began.elapsed() < Duration::from_secs(4));
     // The same if it continues to write.
     let (done, out) = go(&sh("yes & exit 3"), b"").await;
     assert_eq!(done.unwrap().status.code(), Some(3));
     assert!(out.starts_with(b"y\n"));
-    assert!(began.elapsed() < Duration::from_secs(8));
 }
 
 #[tokio::test]
@@ -432,10 +430,19 @@ async fn output_over_the_limit_is_counted() {
 
 #[tokio::test]
 async fn a_slow_listener_gets_everything() {
-    let program = sh("head -c 200000 /dev/zero");
+    let program = sh("exec head -c 400000 /dev/zero");
     let limits = Limits {
-        idle: Some(Duration::from_millis(150)),
+        idle: Some(DEADLINE),
+        total: None,
         ..limits()
+    };
+    // The pipe is full, so the runner waits for its listener.
+    let writes = || {
+        let call = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/syscall"));
+        let is_write = |call: String| call.starts_with("1 ") || call.starts_with("64 ");
+        left(&program.marker)
+            .iter()
+            .any(|pid| call(pid).is_ok_and(is_write))
     };
     let (sender, mut receiver) = mpsc::channel(1);
     let cancel = CancellationToken::new();
@@ -443,11 +450,13 @@ async fn a_slow_listener_gets_everything() {
         let mut total = 0;
         while let Some(chunk) = receiver.recv().await {
             total += chunk.len();
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            if total < 200_000 {
+                pass_once("the program waits", writes, DEADLINE * 2).await;
+            }
         }
         total
     });
-    assert_eq!((total, done.unwrap().stdout_dropped), (200_000, 0));
+    assert_eq!((total, done.unwrap().stdout_dropped), (400_000, 0));
 }
 
 #[tokio::test]
@@ -472,7 +481,7 @@ async fn dropped_future_leaves_nothing() {
     let task = tokio::spawn(async move {
         run(&program, b"", &limits(), &CancellationToken::new(), sender).await
     });
-    until("all four run", || left(&marker).len() == 4).await;
+    wait_until_async("all four run", || left(&marker).len() == 4).await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     assert!(left(&marker).is_empty());
@@ -487,32 +496,39 @@ fn runtime_shutdown_leaves_nothing() {
     runtime.spawn(
         async move { run(&program, b"", &limits(), &CancellationToken::new(), sender).await },
     );
-    runtime.block_on(until("all four run", || left(&marker).len() == 4));
+    runtime.block_on(wait_until_async("all four run", || {
+        left(&marker).len() == 4
+    }));
     drop(runtime);
     assert!(left(&marker).is_empty());
 }
 
 #[tokio::test]
 async fn dropped_in_the_grace_time_kills_at_once() {
-    let program = sh(STUBBORN);
+    let dir = tempfile::tempdir().unwrap();
+    let mut program = sh(
+        "trap 'echo > told' TERM; (trap '' TERM; setsid sh -c 'sleep 300; sleep 300') & \
+         while :; do sleep 300; done",
+    );
+    program.work_dir = Some(dir.path().to_owned());
     let cancel = CancellationToken::new();
     let limits = Limits {
-        grace: Duration::from_secs(60),
+        grace: DEADLINE * 2,
         ..limits()
     };
     let (sender, _receiver) = mpsc::channel(1);
     tokio::select! {
         done = run(&program, b"", &limits, &cancel, sender) => panic!("{done:?}"),
         () = async {
-            until("all four run", || left(&program.marker).len() == 4).await;
+            wait_until_async("all four run", || left(&program.marker).len() == 4).await;
             cancel.cancel();
-            // The grandchild's shell does not die of TERM either: `trap ''` is inherited.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let told = || dir.path().join("told").exists();
+            wait_until_async("the shell was told to end", told).await;
             assert!(!left(&program.marker).is_empty());
         } => {}
     }
     // Dropping waits for the killed ones only for a while; the grace time is much longer.
-    until("none is left", || left(&program.marker).is_empty()).await;
+    wait_until_async("none is left", || left(&program.marker).is_empty()).await;
 }
 
 #[test]
@@ -544,9 +560,13 @@ fn utf8_in_pieces() {
 fn a_guard_that_is_dropped_has_nothing_ended() {
     use tertulia_agents::process::guard::Guard;
     let folder = tempfile::tempdir().unwrap();
-    let ended = folder.path().join("ended");
+    let (pid, ended) = (folder.path().join("pid"), folder.path().join("ended"));
     let helper = |name: &str| {
-        let script = format!("cat > /dev/null; touch '{}'", ended.display());
+        let script = format!(
+            "echo $$ > '{}'; cat > /dev/null; touch '{}'",
+            pid.display(),
+            ended.display()
+        );
         let args = ["-c".into(), script.into(), "sh".into()];
         Guard::new("/bin/sh".into(), args.to_vec(), name.to_owned())
     };
@@ -554,7 +574,11 @@ fn a_guard_that_is_dropped_has_nothing_ended() {
     drop(helper("unused"));
     let guard = helper("run");
     assert_eq!(guard.run().unwrap(), "run");
+    let process = wait_for("the helper runs", || {
+        let written = fs::read_to_string(&pid).ok()?;
+        written.strip_suffix('\n').map(|pid| format!("/proc/{pid}"))
+    });
     drop(guard);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    wait_until("the helper is gone", || !fs::exists(&process).unwrap());
     assert!(!ended.exists());
 }

@@ -331,6 +331,7 @@ fn wait_in_turn(file: &File, (state, changed): &(Mutex<Waiter>, Condvar)) {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use tertulia_testkit::waiting::wait_until;
 
     use super::patience::TIRED_LIMIT;
     use super::*;
@@ -395,20 +396,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         let (one, other) = (lock(&path), lock(&path));
-        let patience = patience(Duration::from_secs(60));
+        let patience = patience(Duration::from_secs(3600));
         one.acquire(&path, Asked::now(None), &patience).unwrap();
         let session = Some(SessionId::new(uuid::Uuid::from_u128(5)));
-        let began = Instant::now();
+        let announced = patience.waits();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| other.acquire(&path, Asked::now(session), &patience));
-            std::thread::sleep(Duration::from_millis(100));
             let _other = patience.give_up(Some(SessionId::new(uuid::Uuid::from_u128(6))));
-            std::thread::sleep(Duration::from_millis(100));
+            let waits = scope.spawn(|| other.acquire(&path, Asked::now(session), &patience));
+            // A wait that is announced has looked many times whether to give up.
+            wait_until("it waits", || announced.has_changed());
             assert!(!waits.is_finished());
             let _given_up = patience.give_up(session);
             assert!(waits.join().unwrap().is_err());
         });
-        assert!(began.elapsed() < Duration::from_secs(5));
         assert_eq!(patience.limit(session), TIRED_LIMIT);
     }
 }

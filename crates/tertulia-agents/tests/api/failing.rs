@@ -1,10 +1,11 @@
 //! Failures of servers and streams.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tertulia_agents::api::{Api, Provider};
 use tertulia_agents::{AgentEvent, FailureKind, Outcome, Patience};
+use tertulia_testkit::waiting::DEADLINE;
 
 use super::scripts::{end, error, garbage, stop, words};
 use super::server::{Reply, Server};
@@ -207,7 +208,7 @@ fn silence_and_slowness_have_their_limits() {
     for provider in Provider::ALL {
         let said = words(provider, &["你好 so far"]);
         let short = Duration::from_millis(150);
-        let long = Duration::from_secs(20);
+        let long = DEADLINE;
         for (idle, total, setting) in [(short, long, "idle_timeout"), (long, short, "`timeout`")] {
             for reply in [
                 Reply::stream(said.clone()).held(),
@@ -218,13 +219,11 @@ fn silence_and_slowness_have_their_limits() {
                     patience: Patience { idle, total },
                     ..agent(provider, &server)
                 };
-                let begun = Instant::now();
                 let answer = ask(&api, &question("hi"));
                 assert_eq!(answer.error().kind, FailureKind::Timeout, "{provider:?}");
                 assert!(answer.error().hint.as_ref().unwrap().contains(setting));
                 // The server ends only after the connection has ended.
                 drop(server);
-                assert!(begun.elapsed() < Duration::from_secs(10));
             }
         }
     }
@@ -244,13 +243,11 @@ fn a_cancelled_answer_lets_go_of_the_connection() {
 
 #[test]
 fn a_wait_ends_when_it_is_cancelled() {
-    let busy = Reply::plain(429, "{}").header("retry-after", "15");
+    let busy = Reply::plain(429, "{}").header("retry-after", "90");
     let server = Server::play(vec![busy]);
     let waits = |event: &AgentEvent| matches!(event, AgentEvent::Retrying(_));
-    let begun = Instant::now();
     let answer = ask_until(&agent(Provider::Gemini, &server), &question("hi"), waits);
     assert_eq!(answer.error().kind, FailureKind::Cancelled);
-    assert!(begun.elapsed() < Duration::from_secs(10));
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -16,6 +16,7 @@ use tertulia_agents::{
     ToolSpec,
 };
 use tertulia_core::entry::Role;
+use tertulia_testkit::waiting::DEADLINE;
 use tokio_util::sync::CancellationToken;
 
 use server::Server;
@@ -41,8 +42,8 @@ fn agent(provider: Provider, server: &Server) -> Api {
         base_url: Some(server.url() + path),
         first_wait: Duration::from_millis(1),
         patience: Patience {
-            total: Duration::from_secs(20),
-            idle: Duration::from_secs(10),
+            total: DEADLINE,
+            idle: DEADLINE,
         },
         ..Api::new("mine", provider, key)
     }

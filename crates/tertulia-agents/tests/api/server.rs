@@ -161,8 +161,9 @@ impl Server {
 
     /// Waits until the client of a held reply has disconnected.
     pub fn wait_until_gone(&self) {
-        let long = std::time::Duration::from_secs(10);
-        self.gone.recv_timeout(long).expect("nobody went away");
+        self.gone
+            .recv_timeout(tertulia_testkit::waiting::DEADLINE)
+            .expect("nobody went away");
     }
 }
 

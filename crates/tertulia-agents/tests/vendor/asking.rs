@@ -5,6 +5,7 @@ use std::time::Duration;
 use tertulia_agents::approval::{Approval, Risk, ToolRequest, Verdict};
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{Agent, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome};
+use tertulia_testkit::waiting::DEADLINE;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::{Played, Stage, left, play, question};
@@ -158,11 +159,11 @@ async fn several_are_answered_in_turn() {
 async fn a_person_may_take_their_time() {
     let stage = Stage::new();
     let mut program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
-    let limit = Duration::from_millis(2000);
+    let limit = DEADLINE;
     program.patience.idle = limit;
     program.patience.total = limit;
     let person = async |_: &ToolRequest| {
-        tokio::time::sleep(limit + Duration::from_millis(100)).await;
+        crate::pass(limit * 2).await;
         Some(Verdict::Yes)
     };
     let (played, _) = play_with(&program, &asking(None), person).await;

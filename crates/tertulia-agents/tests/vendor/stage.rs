@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tertulia_agents::process::MARKER_VAR;
@@ -13,6 +12,7 @@ use tertulia_agents::{
     PromptMessage, Whence,
 };
 use tertulia_core::entry::{Role, Usage};
+use tertulia_testkit::waiting::DEADLINE;
 use tokio_util::sync::CancellationToken;
 
 /// A folder with a program in it.
@@ -58,8 +58,8 @@ impl Stage {
             system: None,
             patience: Patience {
                 // No test may hang, whatever breaks.
-                total: Duration::from_secs(20),
-                idle: Duration::from_secs(20),
+                total: DEADLINE,
+                idle: DEADLINE / 2,
             },
             whence: Whence::settings(vendor.name()),
             retries: 1,
@@ -111,6 +111,7 @@ pub fn question(native: Option<&str>) -> AgentRequest {
             id: id.to_owned(),
             cwd: None,
             known: 2,
+            fork: false,
             spent: Usage {
                 estimated: false,
                 input: 4000,

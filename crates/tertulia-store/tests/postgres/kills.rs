@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tertulia_core::entry::Head;
 use tertulia_core::id::Seq;
@@ -15,6 +14,7 @@ use tertulia_testkit::logs::Writer;
 use tertulia_testkit::postgres::{OwnServer, Schema, options};
 use tertulia_testkit::scratch::Scratch;
 use tertulia_testkit::soak;
+use tertulia_testkit::waiting::wait_until;
 
 /// URL of the store for the process that is killed.
 const URL: &str = "TERTULIA_TEST_KILLED_STORE";
@@ -104,11 +104,7 @@ fn a_killed_server_loses_nothing() {
             .collect();
         for kill in 0..kills {
             let before = store_entries(&store);
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while store_entries(&store) < before + 20 {
-                assert!(Instant::now() < deadline, "nothing is written");
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("more is written", || store_entries(&store) >= before + 20);
             match kill % 2 {
                 0 => process.kill().unwrap(),
                 _ => immediate_stop(&process),

@@ -3,7 +3,6 @@
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use tertulia_store::postgres::PostgresStore;
 use tertulia_testkit::ask::{assert_log, assert_sound, everything, list};
@@ -13,13 +12,12 @@ use tertulia_testkit::postgres::{OwnServer, options, sql};
 use tertulia_testkit::postgres_proxy::{Cut, Proxy};
 use tertulia_testkit::scratch::Scratch;
 use tertulia_testkit::soak;
+use tertulia_testkit::waiting::wait_until;
 
 use super::kills::{immediate_stop, server_in};
 
 /// Sessions of each client.
 const SESSIONS: u64 = 4;
-/// How long nothing may be acknowledged.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the threads of the test share.
 #[derive(Default)]
@@ -33,14 +31,11 @@ impl Storm {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many more turns are acknowledged.
+    /// Waits until so many more turns are acknowledged, or all is over.
     fn wait_for(&self, turns: u64) {
         let wanted = self.acknowledged.load(Ordering::Relaxed) + turns;
-        let deadline = Instant::now() + PATIENCE;
-        while self.acknowledged.load(Ordering::Relaxed) < wanted {
-            assert!(Instant::now() < deadline, "nothing is written");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let is_done = || self.acknowledged.load(Ordering::Relaxed) >= wanted;
+        wait_until("turns are acknowledged", || is_done() || self.is_over());
     }
 
     /// Writes to several sessions in turn, with a store of its own as another process has.
@@ -72,7 +67,7 @@ impl Storm {
                     proxy.cut_one((random >> 32) as usize);
                 }
             }
-            std::thread::sleep(Duration::from_millis(5 + (random >> 16) % 40));
+            self.wait_for(1 + (random >> 16) % 8);
         }
     }
 }
@@ -106,7 +101,7 @@ fn many_clients_lose_and_double_nothing() {
     let server = server_in(&scratch);
     let storm = Storm::default();
     let process = server.start();
-    let proxy = Proxy::start(server.port);
+    let proxy = Proxy::start(server.port());
     let url = proxy.url(&server.url());
     let open = |_| PostgresStore::open(options(&url, scratch.path())).unwrap();
     let stores: Vec<PostgresStore> = (0..clients).map(open).collect();

@@ -34,7 +34,7 @@ fn with_certificate_for(
     let open = |settings: &str| {
         let url = format!(
             "postgres://postgres@127.0.0.1:{}/encrypted?{settings}",
-            server.port
+            server.port()
         );
         let opened = PostgresStore::open(options(&url, scratch.path()));
         opened.err().map(|error| format!("{error:?}"))

@@ -2,12 +2,11 @@
 //! a few misbehaving clients on a hundred others.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::crowd::{gather, rude_ones, talk};
+use crate::crowd::{Turns, gather, rude_ones, talk};
 use crate::home::Home;
 use crate::stage::Server;
 use crate::table::Table;
@@ -51,12 +50,11 @@ pub fn measure(table: &mut Table) {
 
 fn among_many(table: &mut Table, server: &Server) {
     let mut crowd = gather(server);
-    let usual = talk(server, &mut crowd);
+    let usual = talk(server, &mut crowd, &Turns::default());
     let sessions: Vec<String> = crowd.talkers.iter().map(|(_, id)| id.clone()).collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    let rude = rude_ones(&server.path, &stop, &sessions);
-    let delays = talk(server, &mut crowd);
-    stop.store(true, Ordering::Relaxed);
+    let turns = Arc::new(Turns::default());
+    let rude = rude_ones(&server.path, &turns, &sessions);
+    let delays = talk(server, &mut crowd, &turns);
     for thread in rude {
         thread.join().unwrap();
     }

@@ -89,19 +89,34 @@ impl Repository {
         first
     }
 
+    /// Prepares git for this repository, in one of its folders.
+    pub fn command(&self, folder: &Path) -> Command {
+        let mut git = Command::new("git");
+        // In a hook of another repository these variables would point there.
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_COMMON_DIR",
+            "GIT_INDEX_FILE",
+        ] {
+            git.env_remove(name);
+        }
+        // Where `.git` is damaged, git would answer for a repository further up.
+        if let Some(above) = self.root.parent() {
+            git.env("GIT_CEILING_DIRECTORIES", above);
+        }
+        git.current_dir(folder);
+        git
+    }
+
     /// Finds the oldest commit without a parent. A shallow clone does not have it.
     pub fn root_commit(&self, has_remote: bool) -> RootCommit {
         if self.git.join("shallow").exists() {
             return RootCommit::None;
         }
-        let mut git = Command::new("git");
-        // In a hook of another repository these variables would point there.
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"] {
-            git.env_remove(name);
-        }
-        let started = git
+        let started = self
+            .command(&self.root)
             .args(["rev-list", "--max-parents=0", "HEAD"])
-            .current_dir(&self.root)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

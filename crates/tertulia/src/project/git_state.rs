@@ -29,10 +29,11 @@ const SAFE: &[&str] = &[
 
 /// Returns the line, or `None` if the folder belongs to no repository or git does not answer.
 pub fn git_state(folder: &Path, home: Option<&Path>) -> Option<String> {
-    Repository::of(folder, home)?;
+    let repository = Repository::of(folder, home)?;
+    let git = |args: &[&str], until| git(repository.command(folder), args, until);
     let until = Instant::now() + LIMIT;
-    if runs_filters(folder, until) {
-        let head = git(folder, &["symbolic-ref", "-q", "--short", "HEAD"], until)?;
+    if runs_filters(git, until) {
+        let head = git(&["symbolic-ref", "-q", "--short", "HEAD"], until)?;
         return Some(branch(head.text.trim()));
     }
     let status = [
@@ -43,12 +44,12 @@ pub fn git_state(folder: &Path, home: Option<&Path>) -> Option<String> {
         "--ignore-submodules=all",
         "--no-renames",
     ];
-    match git(folder, &status, until) {
+    match git(&status, until) {
         Some(status) => described(&status),
         None => {
             // A large repository; its branch is found at once.
             let until = Instant::now() + LIMIT;
-            let head = git(folder, &["symbolic-ref", "-q", "--short", "HEAD"], until)?;
+            let head = git(&["symbolic-ref", "-q", "--short", "HEAD"], until)?;
             Some(branch(head.text.trim()))
         }
     }
@@ -56,7 +57,7 @@ pub fn git_state(folder: &Path, home: Option<&Path>) -> Option<String> {
 
 /// Returns true if the repository's own settings name filters, which are programs that `git status`
 /// runs; also if that cannot be found out.
-fn runs_filters(folder: &Path, until: Instant) -> bool {
+fn runs_filters(git: impl Fn(&[&str], Instant) -> Option<Output>, until: Instant) -> bool {
     let names = [
         "config",
         "--show-scope",
@@ -64,7 +65,7 @@ fn runs_filters(folder: &Path, until: Instant) -> bool {
         "--name-only",
         "--list",
     ];
-    let Some(names) = git(folder, &names, until) else {
+    let Some(names) = git(&names, until) else {
         return true;
     };
     let mut own = names.text.lines().filter_map(|line| line.split_once('\t'));
@@ -84,23 +85,12 @@ struct Output {
 }
 
 /// Runs a git command. Returns `None` if it fails or takes too long.
-fn git(folder: &Path, args: &[&str], until: Instant) -> Option<Output> {
-    let mut command = Command::new("git");
-    // In a hook of another repository these variables would point there.
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_COMMON_DIR",
-        "GIT_INDEX_FILE",
-    ] {
-        command.env_remove(name);
-    }
+fn git(mut command: Command, args: &[&str], until: Instant) -> Option<Output> {
     let mut child = command
         .args(SAFE)
         .args(args)
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
-        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -237,10 +227,12 @@ mod tests {
             state().as_deref(),
             Some("branch main, 1 changed, 1 untracked")
         );
-        let none = tempfile::tempdir().unwrap();
-        assert_eq!(git_state(none.path(), None), None);
-        fs::create_dir(none.path().join(".git")).unwrap();
-        assert_eq!(git_state(none.path(), None), None);
+        // Below another repository: what is there is not what is asked for.
+        let none = folder.path().join("none");
+        fs::create_dir(&none).unwrap();
+        assert_eq!(git_state(&none, Some(&none)), None);
+        fs::create_dir(none.join(".git")).unwrap();
+        assert_eq!(git_state(&none, Some(&none)), None);
     }
 
     /// Settings that came with a folder must not run programs.

@@ -16,7 +16,8 @@ fn git(folder: &Path, args: &[&str]) {
 /// Inspects a folder as a command there would, and records it.
 fn look(folder: &Path, known: &Path) -> Project {
     let folders = Folders::read(known).unwrap_or_default();
-    let project = Project::of(folder, None, &folders);
+    // The folder of `known` stands for the home: what is above it does not count.
+    let project = Project::of(folder, known.parent(), &folders);
     folders.write(known, &project.record()).unwrap();
     project
 }

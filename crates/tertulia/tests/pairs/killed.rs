@@ -2,13 +2,12 @@
 //! up.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tertulia_testkit::soak::sampled;
 
 use super::stage::{MARKING, home, marks, planner, with_both};
-use crate::home::{Home, messages};
+use crate::home::{Home, messages, until};
 use crate::running::{Running, sweep};
 
 const STEPS: u32 = 3;
@@ -167,9 +166,12 @@ fn again_and_again_in_one_session() {
             let Some(running) = start(&home) else { break };
             kills += usize::from(kill_after(running, first + more % 5));
             if more % 3 == 0 {
-                // Probably while the worker is busy.
-                if let Some(running) = start(&home) {
-                    std::thread::sleep(Duration::from_millis(20 + 13 * more as u64));
+                // While the worker is busy, or after all is done.
+                let before = marks(&home).len();
+                if let Some(mut running) = start(&home) {
+                    until("the worker begins", || {
+                        (marks(&home).len() > before || running.has_ended()).then_some(())
+                    });
                     running.kill();
                     kills += 1;
                 }

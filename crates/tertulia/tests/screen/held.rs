@@ -4,10 +4,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use tertulia_testkit::idle::is_idle;
 use tertulia_testkit::terminal::Terminal;
 
 use super::stage::{leave, open, open_with, ready, say, status_says, talk};
-use crate::home::{Home, both, switches, until};
+use crate::home::{Home, both, until};
 use crate::running::Running;
 
 /// Opens the newest session a second time, and waits for the question.
@@ -80,9 +81,7 @@ fn an_idle_screen_wakes_up_for_nothing() {
         say(&mut terminal, "echo quiet", "quiet");
         let pid = terminal.pid().as_raw_nonzero().get().cast_unsigned();
         until("the screen is idle", || {
-            let before = switches(pid);
-            std::thread::sleep(Duration::from_secs(3));
-            (switches(pid) == before).then_some(())
+            is_idle(pid, Duration::from_secs(3)).then_some(())
         });
         leave(&mut terminal);
     });

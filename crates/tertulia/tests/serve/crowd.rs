@@ -3,45 +3,70 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::stage::{Client, Server, string};
+use crate::home::DEADLINE;
 
 const SESSIONS: usize = 20;
 /// Clients per session: one sends prompts, the others follow.
 const EACH: usize = 5;
 const TURNS: usize = 8;
-/// Pause between two rounds of misbehaviour, so that the machine's load is not what is tested.
-const RUDE_PAUSE: Duration = Duration::from_millis(50);
-/// Pause before the next prompt.
-const TALK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Repeats a misbehaviour in a thread until `stop` is set.
+/// Turns of all sessions so far. Misbehaviour keeps pace with them, so that the load of the machine
+/// is not what is tested.
+#[derive(Default)]
+pub struct Turns {
+    done: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Turns {
+    fn count(&self) {
+        *self.done.lock().unwrap() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next turn. Returns false after the last.
+    fn wait(&self, seen: &mut usize) -> bool {
+        let done = self.done.lock().unwrap();
+        let is_last = |done: &usize| *done == SESSIONS * TURNS;
+        let done = self
+            .changed
+            .wait_while(done, |done| *done == *seen && !is_last(done))
+            .unwrap();
+        *seen = *done;
+        !is_last(&done)
+    }
+}
+
+/// Repeats a misbehaviour in a thread, once a turn.
 fn rudely(
     path: &Path,
-    stop: &Arc<AtomicBool>,
+    turns: &Arc<Turns>,
     mut rude: impl FnMut(&Path) + Send + 'static,
 ) -> JoinHandle<()> {
-    let (path, stop) = (path.to_owned(), stop.clone());
+    let (path, turns) = (path.to_owned(), turns.clone());
     std::thread::spawn(move || {
-        while !stop.load(Ordering::Relaxed) {
+        let mut seen = 0;
+        while turns.wait(&mut seen) {
             rude(&path);
         }
     })
 }
 
-pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Vec<JoinHandle<()>> {
+/// Starts clients that misbehave until the last turn.
+pub fn rude_ones(path: &Path, turns: &Arc<Turns>, sessions: &[String]) -> Vec<JoinHandle<()>> {
     let send = |path: &Path, bytes: &[u8]| {
         let stream = UnixStream::connect(path).ok();
         if let Some(mut stream) = stream {
             let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
             let _ = stream.write_all(bytes);
-            std::thread::sleep(RUDE_PAUSE);
         }
     };
     let mut long = b"{\"type\":\"query\",\"query\":\"".to_vec();
@@ -62,16 +87,17 @@ pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
     deaf.write_all(&all).unwrap();
     let silent = UnixStream::connect(path).unwrap();
     vec![
-        rudely(path, stop, move |path| send(path, &long)),
-        rudely(path, stop, move |path| send(path, &rubbish)),
-        rudely(path, stop, move |path| send(path, b"{\"type\":\"half a li")),
-        rudely(path, stop, move |path| {
+        rudely(path, turns, move |path| send(path, &long)),
+        rudely(path, turns, move |path| send(path, &rubbish)),
+        rudely(path, turns, move |path| {
+            send(path, b"{\"type\":\"half a li")
+        }),
+        rudely(path, turns, move |path| {
             // Disconnects in the middle of the answer.
             send(path, b"{\"type\":\"query\",\"query\":\"count to 2000\"}\n");
         }),
-        rudely(path, stop, move |_| {
+        rudely(path, turns, move |_| {
             let _ = (&deaf, &silent);
-            std::thread::sleep(Duration::from_millis(50));
         }),
     ]
 }
@@ -88,7 +114,7 @@ fn delay(client: &mut Client, request: &str) -> Duration {
     let begun = Instant::now();
     let id = client.ask(json!({ "type": request }));
     loop {
-        let (at, reply) = client.next_within(Duration::from_secs(60)).unwrap();
+        let (at, reply) = client.next_within(DEADLINE).unwrap();
         if reply["id"] == id {
             return at.duration_since(begun);
         }
@@ -104,7 +130,6 @@ fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Delays> {
         while !stop.load(Ordering::Relaxed) {
             memory.push(delay(&mut client, "ps"));
             store.push(delay(&mut client, "session_save"));
-            std::thread::sleep(Duration::from_millis(5));
         }
         memory.sort();
         store.sort();
@@ -141,17 +166,17 @@ pub fn gather(server: &Server) -> Crowd {
 
 /// Runs all conversations at once and checks that followers receive every message. Returns the
 /// delays that an unrelated client measured.
-pub fn talk(server: &Server, crowd: &mut Crowd) -> Delays {
+pub fn talk(server: &Server, crowd: &mut Crowd, turns: &Turns) -> Delays {
     let stop = Arc::new(AtomicBool::new(false));
     let probe = probe(server, &stop);
     std::thread::scope(|scope| {
         for (client, session) in &mut crowd.talkers {
             scope.spawn(move || {
                 for turn in 0..TURNS {
-                    std::thread::sleep(TALK_PAUSE);
                     let words = format!("{session} {turn} {}", "word ".repeat(200).trim_end());
                     let (said, end) = client.query(&format!("echo {words}"));
                     assert!(said == words && end["status"] == "completed", "{end}");
+                    turns.count();
                 }
             });
         }

@@ -132,12 +132,18 @@ fn it_ends_by_itself_when_nobody_needs_it() {
     let server = Server::start(&home, &["--idle-exit", "1"]);
     let mut client = server.client();
     let id = client.ask(json!({ "type": "query", "query": "speak" }));
-    client.of(id);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Its agent needs more than a second for so many lines, and so does the server until the next.
+    while !string(&client.of(id), "text").contains("line 10") {}
     assert_eq!(client.answer(json!({ "type": "ps" }))["type"], "ps_result");
     client.leave();
     // The agent is still answering.
-    std::thread::sleep(Duration::from_millis(1500));
+    let lines = home.project().join("lines");
+    until("the agent has gone on for more than a second", || {
+        std::fs::read_to_string(&lines)
+            .unwrap()
+            .contains("line 25\n")
+            .then_some(())
+    });
     let mut client = server.client();
     let talks = client.answer(json!({ "type": "ps" }))["talks"].clone();
     assert_eq!(talks[0]["state"], "answering");

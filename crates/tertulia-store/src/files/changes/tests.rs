@@ -3,6 +3,7 @@ use std::io::Write as _;
 use tertulia_core::entry::Head;
 use tertulia_core::query::{Filter, Page};
 use tertulia_testkit::logs::human;
+use tertulia_testkit::waiting::wait_until;
 
 use super::super::tests::{append, chained, create, id, open};
 use super::*;
@@ -24,12 +25,24 @@ fn list(engine: &mut FilesEngine) -> Vec<(u128, u64)> {
     listing.rows.iter().map(row).collect()
 }
 
+/// Waits until a file that is written now has a later modification time than all before: the clock of
+/// a file system goes by ticks.
+fn wait_for_the_next_tick() {
+    let folder = tempfile::tempdir().unwrap();
+    let touched = || {
+        let file = folder.path().join("tick");
+        fs::write(&file, "").unwrap();
+        fs::metadata(&file).unwrap().modified().unwrap()
+    };
+    let first = touched();
+    wait_until("the clock of the file system ticks", || touched() > first);
+}
+
 /// A store with three sessions, all known to its catalogue.
 fn known(home: &Path) -> (FilesEngine, Vec<Head>) {
     let mut engine = engine(home);
     let heads = (1..=3).map(|n| create(&mut engine, n)).collect();
-    // Beyond the precision of modification times.
-    std::thread::sleep(Duration::from_millis(20));
+    wait_for_the_next_tick();
     assert!(engine.refresh_for_list().unwrap());
     assert!(!engine.refresh_for_list().unwrap());
     (engine, heads)
@@ -61,7 +74,7 @@ fn other_programs_are_noticed() {
     let (mut engine, _) = known(home.path());
     let path = |n: u128, engine: &mut FilesEngine| engine.live_if_any(id(n)).unwrap().unwrap();
     let settle = |engine: &mut FilesEngine| {
-        std::thread::sleep(Duration::from_millis(20));
+        wait_for_the_next_tick();
         engine.refresh_for_list().unwrap();
         assert!(!engine.refresh_for_list().unwrap());
     };
