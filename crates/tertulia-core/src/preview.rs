@@ -17,7 +17,7 @@ const FIRST_LINES: usize = 10;
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// Escapes all characters that a terminal would interpret or not show: control characters,
-/// directional formatting and zero-width characters. Keeps line feeds and tabs.
+/// directional formatting, zero-width characters and letters that look like spaces. Keeps line feeds and tabs.
 pub fn visible(text: &str) -> String {
     written_out(text, |char| matches!(char, '\n' | '\t'))
 }
@@ -48,14 +48,24 @@ fn is_unseen(char: char) -> bool {
     matches!(
         char,
         '\u{ad}'
+            | '\u{34f}'
             | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
             | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
             | '\u{feff}'
+            | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{1d159}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -157,6 +167,24 @@ mod tests {
         );
         check("a\u{8}\u{7f}\0", "a\\u{8}\\u{7f}\\u{0}");
         assert_eq!(one_line("a\nb"), "a\\nb");
+        // Letters and symbols that look like a space, or like nothing.
+        for blank in [
+            '\u{34f}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{17b5}',
+            '\u{180e}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{ffa0}',
+            '\u{1d159}',
+            '\u{1d173}',
+            '\u{e0100}',
+        ] {
+            let shown = format!("rm a{}b", blank.escape_default());
+            check(&format!("rm a{blank}b"), &shown);
+        }
     }
 
     #[test]

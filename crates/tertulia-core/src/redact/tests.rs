@@ -47,7 +47,7 @@ fn bare_keys() -> Vec<(&'static str, String)> {
         ("gitlab-token", format!("glpat-{}", body(20))),
         ("slack-token", "xoxb-123456789012-abcdefABCDEF".into()),
         ("slack-token", "xapp-1-A0123456-9876543210-abcdef".into()),
-        ("aws-key", "AKIAIOSFODNN7EXAMPLE".into()),
+        ("aws-key", format!("AKIA{}", "Q7W3E5R9T1Y2U4I6")),
         ("aws-key", "ASIAQWERTYUIOP123456".into()),
         ("stripe-key", format!("sk_live_{}", body(24))),
         ("stripe-key", format!("rk_test_{}", body(24))),
@@ -182,7 +182,7 @@ fn secrets_with_a_context() {
             "https://x-access-token:[redacted:url-password]@github.com/a",
         ),
         (
-            "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "aws_secret_access_key = wJa1rXUtnFEM1/K7MDENG/bPxRf1CYzzQ9w8e7r6",
             "aws_secret_access_key = [redacted:aws-key]",
         ),
         (

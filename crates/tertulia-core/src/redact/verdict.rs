@@ -22,6 +22,8 @@ pub(super) enum Check {
     Real,
     /// Neither a placeholder nor words.
     Random,
+    /// No placeholder, with letters and digits.
+    Mixed,
     Openai,
     Bearer,
     Assigned,
@@ -36,6 +38,10 @@ impl Check {
             Check::Any => true,
             Check::Real => is_real(candidate),
             Check::Random => is_real(candidate) && !looks_like_words(candidate.secret),
+            Check::Mixed => {
+                let has = |fits: fn(&u8) -> bool| candidate.secret.as_bytes().iter().any(fits);
+                is_real(candidate) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+            }
             Check::Openai => is_openai_key(candidate),
             Check::Bearer => is_bearer_token(candidate),
             Check::Assigned => is_secret_value(candidate),
