@@ -32,6 +32,9 @@ pub(super) struct Known {
     pub(super) parent: Head,
     /// The base's head when the session was forked.
     pub(super) parent_was: Head,
+    /// The session that a fork's altered opening is to name as its base, if not the one that it
+    /// names.
+    pub(super) base: Option<SessionId>,
     /// The highest sequence number that the log is known to have had.
     pub(super) last: Seq,
     /// Time of the repair.
@@ -63,7 +66,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
                 result.kept += 1;
                 if doubtful {
                     result.doubtful.push(seq);
-                    reseal(&head, with_its_name(entry, known.session, &head))
+                    reseal(&head, with_its_names(entry, known, &head))
                 } else {
                     reseal(&head, entry)
                 }
@@ -132,28 +135,31 @@ fn believable_last(known: &Known, lines: &BTreeMap<Seq, Line>) -> Seq {
     })
 }
 
-/// Corrects the session id in an altered opening.
-fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
+/// Corrects the session id in an altered opening, and what it continues.
+fn with_its_names(entry: Entry, known: &Known, parent: &Head) -> Entry {
+    let session = known.session;
     let body = match entry.body.clone() {
-        Body::Created(created) if created.session != session => {
-            Body::Created(Created { session, ..created })
-        }
-        Body::Forked(forked) if forked.session != session => {
-            Body::Forked(Forked { session, ..forked })
+        Body::Created(created) => Body::Created(Created { session, ..created }),
+        Body::Forked(forked) => {
+            let from = Origin {
+                id: known.base.unwrap_or(forked.from.id),
+                seq: parent.seq,
+                hash: parent.hash,
+            };
+            Body::Forked(Forked {
+                session,
+                from,
+                ..forked
+            })
         }
         _ => return entry,
     };
-    let new = NewEntry {
-        id: entry.id,
-        at: entry.at,
-        body,
-        redacted: entry.redacted.clone(),
-        author: entry.author.clone(),
-    };
-    let chained = Entry::chain(parent, vec![new])
-        .ok()
-        .and_then(|mut chained| chained.pop());
-    chained.unwrap_or(entry)
+    if body == entry.body {
+        return entry;
+    }
+    let redacted = entry.redacted.clone();
+    let corrected = entry.clone().with_body(parent, body, redacted);
+    corrected.unwrap_or(entry)
 }
 
 /// Decodes an entry, also if a stray byte replaces its line feed.
@@ -269,6 +275,7 @@ mod tests {
             session: SessionId::new(Uuid::from_u128(1)),
             parent: Head::START,
             parent_was: Head::START,
+            base: None,
             last: Seq(last),
             now: Timestamp::UNIX_EPOCH,
         };

@@ -195,6 +195,7 @@ async fn repair_log(client: &Client, log: Uuid, now: Timestamp) -> Answer<Repair
         session: found.name(),
         parent,
         parent_was: parent_at_fork(&lines, base).unwrap_or(parent),
+        base: None,
         last: found.stored.as_ref().map_or(Seq::START, |row| row.head.seq),
         now,
     };
@@ -240,7 +241,8 @@ async fn rewrite(
         let sql = "UPDATE tertulia_session SET base = NULL, base_seq = NULL WHERE log = $1";
         execute(client, sql, &[(&found.log, Type::UUID)]).await?;
     }
-    if salvaged.kept == 0 {
+    // A fork still has the beginning that it shares.
+    if salvaged.kept == 0 && base.is_none() {
         let sql = "DELETE FROM tertulia_session WHERE log = $1";
         execute(client, sql, &[(&found.log, Type::UUID)]).await?;
         let title = found.meta.title.as_deref();

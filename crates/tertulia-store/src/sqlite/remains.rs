@@ -3,183 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::image::{Candidate, Image, Source};
 use super::pack::lines_in;
-use super::pages::{self, Cell, Kind, Value};
-use super::wal;
+use super::pages::{self, Cell, Value};
+use super::placement::{Content, Place, Placement, Row, Verdict};
 use crate::selection::{PURGED, id_from};
 use crate::{Draft, packed};
-use tertulia_core::entry::{Body, Entry, Hash, Origin};
+use tertulia_core::entry::{Body, Entry, Hash, Head, Origin, line_follows};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
 
 /// The largest credible append; a larger number is damaged.
 const LONGEST_APPEND: u64 = 1000;
-
-/// The largest credible number of missing pages; beyond it the header itself is damaged.
-const FARTHEST_CUT: u32 = 1 << 24;
-
-/// Reads a page of the database file.
-type PageOfFile<'a> = Box<dyn Fn(u32) -> Option<Vec<u8>> + 'a>;
-
-/// The pages of a damaged database: those in its WAL over those in its file.
-pub(super) struct Image<'a> {
-    file: PageOfFile<'a>,
-    count: u32,
-    /// Number of complete pages.
-    whole: u32,
-    page_size: usize,
-    log: Vec<u8>,
-    /// Offset in the WAL of the newest committed version of each page.
-    newest: HashMap<u32, usize>,
-    /// Pages after a damaged frame of the WAL, newest first: not covered by the checksum chain, but
-    /// of the same generation.
-    behind: Vec<(u32, usize)>,
-}
-
-/// Where a page was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// The page as the database has it.
-    Current(u32),
-    /// A page in the WAL, after a damaged frame.
-    Behind(usize),
-}
-
-impl<'a> Image<'a> {
-    pub(super) fn new(
-        file: PageOfFile<'a>,
-        file_size: u64,
-        page_size: usize,
-        log: Vec<u8>,
-    ) -> Image<'a> {
-        let step = page_size as u64;
-        let pages = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let mut image = Image {
-            file,
-            count: pages(file_size.div_ceil(step)),
-            whole: pages(file_size / step),
-            page_size,
-            log: Vec::new(),
-            newest: HashMap::new(),
-            behind: Vec::new(),
-        };
-        for frame in wal::frames(&log, page_size) {
-            if frame.committed {
-                image.newest.insert(frame.page, frame.offset);
-                image.count = image.count.max(frame.page);
-                image.whole = image.whole.max(frame.page);
-            } else {
-                image.behind.insert(0, (frame.page, frame.offset));
-            }
-        }
-        image.log = log;
-        image
-    }
-
-    /// Returns the actual and the expected number of pages, if the header names more than there
-    /// are.
-    pub(super) fn cut_short(&self) -> Option<(u32, u32)> {
-        let first = self.page(1)?;
-        let said = pages::number32(&first, 28)?;
-        (said > self.whole && said - self.whole < FARTHEST_CUT).then_some((self.whole, said))
-    }
-
-    fn page(&self, number: u32) -> Option<Vec<u8>> {
-        match self.newest.get(&number) {
-            Some(offset) => self.in_log(*offset),
-            None => (self.file)(number),
-        }
-    }
-
-    fn in_log(&self, offset: usize) -> Option<Vec<u8>> {
-        Some(self.log.get(offset..offset + self.page_size)?.to_vec())
-    }
-
-    fn bytes_at(&self, source: Source) -> Option<Vec<u8>> {
-        match source {
-            Source::Current(number) => self.page(number),
-            Source::Behind(offset) => self.in_log(offset),
-        }
-    }
-
-    /// Reads an overflow page of a cell. For a cell after a damaged frame, prefers a page found
-    /// there.
-    fn continuation(&self, source: Source, number: u32) -> Option<Vec<u8>> {
-        let behind = match source {
-            Source::Current(_) => None,
-            Source::Behind(_) => self.behind.iter().find(|(page, _)| *page == number),
-        };
-        match behind {
-            Some((_, offset)) => self.in_log(*offset),
-            None => self.page(number),
-        }
-    }
-
-    /// Returns the line of an entry, if its bytes are there.
-    pub(super) fn line(&self, candidate: &Candidate) -> Option<Vec<u8>> {
-        let page = self.bytes_at(candidate.source)?;
-        let cell = pages::cell_at(&page, candidate.offset, Kind::Table)?;
-        let (payload, _) = pages::payload(&page, &cell, |number| {
-            self.continuation(candidate.source, number)
-        });
-        line_in(&payload, candidate.within)
-    }
-
-    /// Returns the line of an entry one of whose overflow pages was swapped with another: tries the
-    /// `loose` pages until `is_right` accepts the line. `tries` limits the attempts.
-    pub(super) fn line_with_pages_swapped(
-        &self,
-        candidate: &Candidate,
-        loose: &[u32],
-        tries: &mut usize,
-        is_right: impl Fn(&[u8]) -> bool,
-    ) -> Option<Vec<u8>> {
-        let page = self.bytes_at(candidate.source)?;
-        let cell = pages::cell_at(&page, candidate.offset, Kind::Table)?;
-        let mut at = 0;
-        loop {
-            let read = |number| self.continuation(candidate.source, number);
-            let (_, chain) = pages::payload(&page, &cell, read);
-            let wrong = *chain.get(at)?;
-            for other in loose.iter().filter(|other| **other != wrong) {
-                *tries = tries.checked_sub(1)?;
-                let swapped = |number| match number {
-                    _ if number == wrong => self.page(*other),
-                    _ if number == *other => self.page(wrong),
-                    _ => self.continuation(candidate.source, number),
-                };
-                let (payload, _) = pages::payload(&page, &cell, swapped);
-                let line = line_in(&payload, candidate.within);
-                if let Some(line) = line.filter(|line| is_right(line)) {
-                    return Some(line);
-                }
-            }
-            at += 1;
-        }
-    }
-}
-
-/// Returns the line in the record of an entry; in that of a block, the line `within` it.
-fn line_in(payload: &[u8], within: usize) -> Option<Vec<u8>> {
-    match pages::record(payload)?.get(3)? {
-        Value::Text(line) => Some(line.to_vec()),
-        Value::Blob(block) => lines_in(block).into_iter().nth(within),
-        _ => None,
-    }
-}
-
-/// A row that may be an entry of a session.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    source: Source,
-    offset: usize,
-    /// Number of the line within its block, if it is compressed.
-    within: usize,
-    /// The hash in the line, if it is readable.
-    pub(super) hash: Option<Hash>,
-    /// Found in a sound page that does not list it: it may have been deleted.
-    pub(super) stray: bool,
-}
 
 /// The readable row of a session.
 #[derive(Clone, Debug)]
@@ -188,7 +23,7 @@ pub(super) struct SessionRow {
     pub(super) base: Option<(i64, Seq)>,
     pub(super) purged: bool,
     pub(super) title: Option<String>,
-    last: Seq,
+    head: Head,
 }
 
 /// Content of an opening entry.
@@ -196,6 +31,25 @@ pub(super) struct SessionRow {
 pub(super) struct Opening {
     pub(super) session: SessionId,
     pub(super) from: Option<Origin>,
+    /// The line matches its hash.
+    pub(super) is_unaltered: bool,
+}
+
+impl Opening {
+    fn of(entry: &Entry) -> Option<Opening> {
+        let (session, from) = match &entry.body {
+            Body::Created(created) => (created.session, None),
+            Body::Forked(forked) => (forked.session, Some(forked.from.clone())),
+            _ => return None,
+        };
+        let parent = from.as_ref().map_or(Hash::NONE, |from| from.hash);
+        let is_unaltered = line_follows(entry.line(), &parent).is_some();
+        Some(Opening {
+            session,
+            from,
+            is_unaltered,
+        })
+    }
 }
 
 /// The remains of one session.
@@ -205,7 +59,7 @@ pub(super) struct Remains {
     indexed: Option<SessionId>,
     pub(super) entries: BTreeMap<Seq, Vec<Candidate>>,
     pub(super) openings: BTreeMap<Seq, Opening>,
-    /// Sequence numbers found in an index.
+    /// Sequence numbers in an index whose rows are gone.
     pub(super) places: BTreeSet<Seq>,
     /// The highest sequence number that the entries announce.
     announced: Seq,
@@ -213,16 +67,23 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// Returns the session's id, if known. The log takes precedence over the row, except for a
-    /// purged session, whose row has a new id.
+    /// Returns the session's id, if known. An unaltered opening takes precedence over the row,
+    /// except for a purged session, whose row has a new id.
     pub(super) fn id(&self) -> Option<SessionId> {
         let row = self.row.as_ref();
-        let named = |id| self.openings.values().any(|opening| opening.session == id);
+        let openings = || self.openings.values().rev();
+        let unaltered = || openings().filter(|opening| opening.is_unaltered);
         match row {
-            Some(row) if row.purged || self.openings.is_empty() || named(row.id) => Some(row.id),
+            Some(row) if row.purged || unaltered().any(|opening| opening.session == row.id) => {
+                Some(row.id)
+            }
             _ => {
-                let opening = self.openings.values().next_back();
-                opening.map(|opening| opening.session).or(self.indexed)
+                let named = unaltered().next().map(|opening| opening.session);
+                let doubtful = || openings().next().map(|opening| opening.session);
+                named
+                    .or(row.map(|row| row.id))
+                    .or(self.indexed)
+                    .or_else(doubtful)
             }
         }
     }
@@ -230,9 +91,19 @@ impl Remains {
     /// Returns the highest sequence number that any source names.
     pub(super) fn last(&self) -> Seq {
         let row = self.row.as_ref().filter(|row| !row.purged);
-        let known = row.map_or(Seq::START, |row| row.last);
+        let known = row.map_or(Seq::START, |row| self.place_of(row.head));
         let indexed = self.places.last().copied().unwrap_or(Seq::START);
         known.max(indexed).max(self.announced)
+    }
+
+    /// Returns the sequence number of the head in a row: that of the entry with its hash if there is
+    /// one, because the number may be damaged.
+    fn place_of(&self, head: Head) -> Seq {
+        let has_it = |(_, there): &(&Seq, &Vec<Candidate>)| {
+            there.iter().any(|entry| entry.hash == Some(head.hash))
+        };
+        let found = self.entries.iter().rev().find(has_it);
+        found.map_or(head.seq, |(seq, _)| *seq)
     }
 
     /// Returns true if the session is known from stray entries only.
@@ -254,6 +125,10 @@ pub(super) struct AllRemains {
     pub(super) loose: Vec<u32>,
     /// True if any part of the store's layout was found.
     pub(super) is_ours: bool,
+    /// Rows that may be entries, until they are placed.
+    rows: Vec<Row>,
+    /// Places by the index, for each rowid.
+    index: HashMap<i64, Vec<Place>>,
 }
 
 impl AllRemains {
@@ -269,6 +144,7 @@ impl AllRemains {
         for (number, offset) in &image.behind {
             all.scan(image, Source::Behind(*offset), *number == 1);
         }
+        all.place_rows(image);
         all.sessions.retain(|_, remains| !remains.is_stray());
         let wanted: HashSet<Hash> = all
             .sessions
@@ -325,7 +201,7 @@ impl AllRemains {
             return;
         };
         match (cell.rowid, &values[..]) {
-            (Some(_), [Value::Null, Value::Int(no), Value::Int(seq), line]) if *no > 0 => {
+            (Some(rowid), [Value::Null, Value::Int(no), Value::Int(seq), _]) => {
                 let candidate = Candidate {
                     source,
                     offset: cell.offset,
@@ -333,11 +209,11 @@ impl AllRemains {
                     hash: None,
                     stray,
                 };
-                let seq = Seq(seq.cast_unsigned());
-                match line {
-                    Value::Blob(block) => self.take_block(*no, seq, block, &candidate),
-                    Value::Text(line) => self.take_entry(*no, seq, line, candidate),
-                    _ => self.take_entry(*no, seq, &[], candidate),
+                let columns = (*no, Seq(seq.cast_unsigned()));
+                let line = pages::last_bytes(&payload).unwrap_or_default();
+                match packed::is_block(line) {
+                    true => self.take_block(rowid, columns, line, &candidate),
+                    false => self.take_entry(rowid, columns, line, candidate),
                 }
             }
             (Some(no), [Value::Null, Value::Blob(id), Value::Blob(_), ..])
@@ -366,9 +242,12 @@ impl AllRemains {
             ) => {
                 self.is_ours = true;
             }
-            (None, [Value::Int(no), Value::Int(seq), Value::Int(_)]) if *no > 0 => {
-                let known = self.sessions.entry(*no).or_default();
-                known.places.insert(Seq(seq.cast_unsigned()));
+            (None, [Value::Int(no), Value::Int(seq), Value::Int(rowid)]) if *no > 0 => {
+                let place = (*no, Seq(seq.cast_unsigned()));
+                let known = self.index.entry(*rowid).or_default();
+                if !known.contains(&place) {
+                    known.push(place);
+                }
             }
             (None, [.., Value::Int(_), Value::Blob(id), Value::Int(no)]) => {
                 if let Ok(id) = (*id).try_into() {
@@ -381,42 +260,109 @@ impl AllRemains {
     }
 
     /// Takes the entries of a block; a damaged one has at least its first.
-    fn take_block(&mut self, no: i64, seq: Seq, block: &[u8], candidate: &Candidate) {
+    fn take_block(&mut self, rowid: i64, columns: Place, block: &[u8], candidate: &Candidate) {
         let mut lines = lines_in(block);
         if lines.is_empty() {
             lines.push(Vec::new());
         }
         for (within, line) in lines.iter().enumerate() {
-            let seq = Seq(seq.0.saturating_add(within as u64));
+            let (no, seq) = columns;
+            let columns = (no, Seq(seq.0.saturating_add(within as u64)));
             let candidate = Candidate {
                 within,
                 ..candidate.clone()
             };
-            self.take_entry(no, seq, line, candidate);
+            self.take_entry(rowid, columns, line, candidate);
         }
     }
 
-    fn take_entry(&mut self, no: i64, seq: Seq, line: &[u8], mut candidate: Candidate) {
+    fn take_entry(&mut self, rowid: i64, columns: Place, line: &[u8], candidate: Candidate) {
         let entry = Entry::decode(line).ok();
+        self.is_ours |= entry.is_some();
+        self.rows.push(Row {
+            rowid,
+            columns,
+            candidate,
+            content: entry.map(|entry| Content {
+                seq: entry.seq,
+                hash: entry.hash,
+                then: entry.then,
+                opening: Opening::of(&entry),
+            }),
+        });
+    }
+
+    /// Gives every row to the session that it belongs to.
+    fn place_rows(&mut self, image: &Image<'_>) {
+        let rows = std::mem::take(&mut self.rows);
+        let index = std::mem::take(&mut self.index);
+        let ids: HashMap<i64, SessionId> = self
+            .sessions
+            .iter()
+            .filter_map(|(no, known)| {
+                let row = known.row.as_ref().map(|row| row.id);
+                Some((*no, row.or(known.indexed)?))
+            })
+            .collect();
+        let verdicts = Placement::new(image, &rows, &index, &ids).decide();
+        let mut there: HashSet<i64> = HashSet::new();
+        for (row, verdict) in rows.into_iter().zip(verdicts) {
+            if !row.candidate.stray {
+                there.insert(row.rowid);
+            }
+            self.put(row, verdict);
+        }
+        for (rowid, places) in index {
+            for (no, seq) in places.into_iter().filter(|_| !there.contains(&rowid)) {
+                let known = self.sessions.entry(no).or_default();
+                known.places.insert(seq);
+            }
+        }
+        self.reunite();
+    }
+
+    fn put(&mut self, row: Row, verdict: Verdict) {
+        let Some((no, seq)) = verdict.place() else {
+            return;
+        };
         let known = self.sessions.entry(no).or_default();
-        if let Some(entry) = entry.filter(|entry| entry.seq == seq) {
-            candidate.hash = Some(entry.hash);
-            self.is_ours = true;
-            let opening = match entry.body {
-                Body::Created(created) => Some((created.session, None)),
-                Body::Forked(forked) => Some((forked.session, Some(forked.from))),
-                _ => None,
-            };
-            if let Some((session, from)) = opening.filter(|_| !candidate.stray) {
-                let opening = Opening { session, from };
+        let mut candidate = row.candidate;
+        if let Some(content) = row.content.filter(|content| content.seq == seq) {
+            candidate.hash = Some(content.hash);
+            if let Some(opening) = content.opening.filter(|_| !candidate.stray) {
                 known.openings.entry(seq).or_insert(opening);
             }
-            let then = u64::from(entry.then);
-            if then <= LONGEST_APPEND && !candidate.stray {
+            let then = u64::from(content.then);
+            let is_altered = matches!(verdict, Verdict::Altered(_));
+            if then <= LONGEST_APPEND && !candidate.stray && !is_altered {
                 known.announced = known.announced.max(Seq(seq.0.saturating_add(then)));
             }
         }
         known.entries.entry(seq).or_default().push(candidate);
+    }
+
+    /// Gives a row without entries to the log of its id that has no row: the row's number is damaged.
+    fn reunite(&mut self) {
+        let numbers: Vec<i64> = self.sessions.keys().copied().collect();
+        for no in numbers {
+            let Some(id) = self.sessions.get(&no).and_then(|known| {
+                let row = known.row.as_ref()?;
+                (known.entries.is_empty() && !row.purged).then_some(row.id)
+            }) else {
+                continue;
+            };
+            let is_its_log = |known: &Remains| {
+                known.row.is_none() && !known.entries.is_empty() && known.id() == Some(id)
+            };
+            let log = self.sessions.iter().find(|(_, known)| is_its_log(known));
+            if let Some(log) = log.map(|(log, _)| *log)
+                && let Some(empty) = self.sessions.remove(&no)
+                && let Some(known) = self.sessions.get_mut(&log)
+            {
+                known.row = empty.row;
+                known.draft = known.draft.take().or(empty.draft);
+            }
+        }
     }
 }
 
@@ -450,6 +396,6 @@ fn session_row(values: &[Value<'_>]) -> Option<SessionRow> {
         base: base.map(|(no, seq)| (no, Seq(seq.cast_unsigned()))),
         purged: state == PURGED,
         title,
-        last: meta.map_or(Seq::START, |meta| meta.head.seq),
+        head: meta.map_or(Head::START, |meta| meta.head),
     })
 }

@@ -11,15 +11,20 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
 
+use super::check::session_numbers;
 use super::engine::SqliteEngine;
+use super::image::Image;
 use super::open::{self, PAGE_SIZE};
-use super::remains::{AllRemains, Image};
-use super::rescue::{Rescued, rescue};
+use super::remains::AllRemains;
+use super::rescue::{Rescued, Shown, rescue};
+use super::rows::{Say, base_of, read_lines};
 use super::{Location, SqliteStore};
 use crate::place::with_suffix;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{Engine, Progress, Report, StoreError, StoreResult, index, place};
+use tertulia_core::entry::{Entry, Head};
+use tertulia_core::id::Seq;
 
 /// How long a repair waits for other processes to release the store.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -56,7 +61,8 @@ impl SqliteStore {
         let mut report = Report::default();
         report.faults.push(why.to_string());
         let held = Held::take(path)?;
-        salvage_into_new(&held, now, progress, &mut report, Some(why))?;
+        let nothing = Shown::new();
+        salvage_into_new(&held, now, progress, &mut report, Some(why), &nothing)?;
         Ok(Some(report))
     }
 }
@@ -74,6 +80,8 @@ impl SqliteEngine {
         let derived_only = report.damage.is_empty()
             && super::check::structure_faults(&self.connection, &self.say())?.is_empty();
         if derived_only {
+            report.lost.extend(self.missing_entries()?);
+            self.discard_ledger();
             let rebuilt = self.derive_anew(progress)?;
             report.repaired.push(format!(
                 "rebuilt the list rows of {} sessions and the search index",
@@ -89,14 +97,45 @@ impl SqliteEngine {
                 "it cannot be repaired",
             ));
         };
+        let shown = shown_entries(&self.connection, &self.say())?;
         // No checkpoint: a damaged frame in the WAL hides the pages after it.
         self.close();
         let salvaged = Held::take(&path)
-            .and_then(|held| salvage_into_new(&held, now, progress, &mut report, None));
+            .and_then(|held| salvage_into_new(&held, now, progress, &mut report, None, &shown));
         let reopened = self.reopen();
         salvaged.and(reopened)?;
         Ok(report)
     }
+}
+
+/// Returns the entries that reading gives and that continue the entry before them. A repair must
+/// give them, too.
+fn shown_entries(connection: &Connection, say: &Say) -> StoreResult<Shown> {
+    let mut shown = Shown::new();
+    for (no, _) in session_numbers(connection, say, &mut Report::default())? {
+        let first = base_of(connection, say, no).ok().flatten();
+        let after = first.map_or(Seq::START, |(_, seq)| seq);
+        let own = read_lines(
+            connection,
+            say,
+            (no, None),
+            after,
+            Seq(u64::MAX),
+            usize::MAX,
+        );
+        let mut parent: Option<Head> = None;
+        for line in own.unwrap_or_default() {
+            let entry = Entry::decode(&line.bytes).ok();
+            let entry = entry.filter(|entry| entry.seq == line.seq);
+            if let (Some(parent), Some(entry)) = (parent, &entry)
+                && entry.follows(&parent)
+            {
+                shown.entry(no).or_default().insert(entry.seq);
+            }
+            parent = entry.map(|entry| entry.head());
+        }
+    }
+    Ok(shown)
 }
 
 /// A damaged database that no other process uses: writers wait in the queue, and none has the file
@@ -215,6 +254,7 @@ fn salvage_into_new(
     progress: &Progress,
     report: &mut Report,
     why: Option<StoreError>,
+    shown: &Shown,
 ) -> StoreResult<()> {
     let path = &held.path;
     let image = held.image()?;
@@ -225,7 +265,7 @@ fn salvage_into_new(
     }
     let temporary = with_suffix(path, &format!("-repaired-{}", std::process::id()));
     remove_database(&temporary);
-    let made = make_sound(&temporary, &image, &all, now, progress, report);
+    let made = make_sound(&temporary, &image, &all, now, progress, report, shown);
     let swapped = made.and_then(|rescued| {
         if rescued.sessions == 0 {
             return Err(nothing_salvaged(path, &all));
@@ -258,6 +298,7 @@ fn make_sound(
     now: Timestamp,
     progress: &Progress,
     report: &mut Report,
+    shown: &Shown,
 ) -> StoreResult<Rescued> {
     let location = Location::File(temporary.to_owned());
     let mut fresh = SqliteEngine::open(&location, &Claims::memory(), &Patience::default())?;
@@ -269,7 +310,7 @@ fn make_sound(
             .map_err(say.of("cannot salvage"))
     };
     durable(&fresh.connection, "OFF")?;
-    let rescued = rescue(image, all, &mut fresh, now, progress, report)?;
+    let rescued = rescue(image, all, &mut fresh, now, progress, report, shown)?;
     let found = fresh.look(progress)?;
     if found.is_clean() {
         durable(&fresh.connection, "FULL")?;

@@ -1,16 +1,18 @@
 //! Writes the remains of a damaged database into a new one: each session with its intact entries,
 //! and a placeholder for each lost one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
 use super::engine::SqliteEngine;
+use super::image::{Candidate, Image};
 use super::purge::make_shared_prefix;
-use super::remains::{AllRemains, Candidate, Image, Remains};
+use super::remains::{AllRemains, Remains};
 use super::rows::{Found, find, find_no, insert_log, read_lines};
 use crate::salvage::{Known, Salvaged, all_lost, derived_id, in_words, salvage};
-use crate::{Engine, Progress, Report, StoreResult};
+use crate::selection::PURGED;
+use crate::{Engine, Progress, Report, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Hash, Head, line_follows};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
@@ -18,6 +20,9 @@ use tertulia_core::session::Line;
 /// Limit of page swaps to try: enough for a few swapped pages, and bounded if a large part of the
 /// file is gone.
 const MOST_TRIES: usize = 100_000;
+
+/// Sequence numbers of the entries that reading gives, by the numbers of their sessions.
+pub(super) type Shown = HashMap<i64, BTreeSet<Seq>>;
 
 /// Counts of salvaged sessions and entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +39,7 @@ pub(super) fn rescue(
     now: Timestamp,
     progress: &Progress,
     report: &mut Report,
+    shown: &Shown,
 ) -> StoreResult<Rescued> {
     let mut rescue = Rescue {
         image,
@@ -42,6 +48,7 @@ pub(super) fn rescue(
         moved: HashMap::new(),
         now,
         report,
+        shown,
         rescued: Rescued::default(),
         tries: MOST_TRIES,
     };
@@ -66,6 +73,7 @@ struct Rescue<'a> {
     moved: HashMap<i64, Option<i64>>,
     now: Timestamp,
     report: &'a mut Report,
+    shown: &'a Shown,
     rescued: Rescued,
     /// Remaining page swaps to try.
     tries: usize,
@@ -107,6 +115,9 @@ impl Rescue<'_> {
             session: id,
             parent,
             parent_was: before,
+            base: base
+                .as_ref()
+                .and_then(|(found, _)| base_to_name(all, remains, found)),
             last: remains.last(),
             now: self.now,
         };
@@ -115,8 +126,10 @@ impl Rescue<'_> {
         if !purged {
             salvaged.close_append(&known);
         }
+        self.refuse_less_than_shown(no, id, &salvaged)?;
         let whole = salvaged.kept;
-        if whole == 0 {
+        // A fork still has the beginning that it shares.
+        if whole == 0 && base.is_none() {
             self.nothing_left(no, remains, &salvaged);
             return Ok(());
         }
@@ -145,6 +158,24 @@ impl Rescue<'_> {
         self.rescued.sessions += usize::from(!purged);
         self.rescued.entries += whole;
         self.draft(remains, id)
+    }
+
+    /// Fails if a repair would lose an entry that can be read without it.
+    fn refuse_less_than_shown(
+        &self,
+        no: i64,
+        id: SessionId,
+        salvaged: &Salvaged,
+    ) -> StoreResult<()> {
+        let shown = self.shown.get(&no).into_iter().flatten();
+        let is_lost = |seq: &&Seq| salvaged.kept == 0 || salvaged.lost.contains(seq);
+        match shown.filter(is_lost).min() {
+            None => Ok(()),
+            Some(seq) => Err(StoreError::failed(
+                format!("a repair would lose entry {seq} of session {id}, which can be read"),
+                "nothing was changed; export the session first",
+            )),
+        }
     }
 
     fn nothing_left(&mut self, no: i64, remains: &Remains, salvaged: &Salvaged) {
@@ -309,31 +340,36 @@ fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> 
     let opening = opening.filter(|(seq, _)| Some(*seq) == first);
     let row = remains.row.as_ref().and_then(|row| row.base);
     let Some((seq, opening)) = opening else {
-        return row.map(|(base, seq)| {
-            (
-                base,
-                Head {
-                    seq,
-                    hash: Hash::NONE,
-                },
-            )
-        });
+        let hash = Hash::NONE;
+        return row.map(|(base, seq)| (base, Head { seq, hash }));
     };
     let from = opening.from.as_ref()?;
-    if from.seq.next() != *seq {
+    if opening.is_unaltered && from.seq.next() != *seq {
         return None;
     }
-    let head = Head {
-        seq: from.seq,
-        hash: from.hash,
-    };
-    let shared = all.shared.get(&from.hash).map(|(base, _)| *base);
+    let before = seq.back(1);
+    let shared = all.shared.get(&from.hash);
+    let shared = shared.filter(|(_, at)| *at == before);
     let named = || {
         let bears_it = |(_, other): &(&i64, &Remains)| other.id() == Some(from.id);
         all.sessions.iter().find(bears_it).map(|(base, _)| *base)
     };
+    let is_known = shared.is_some() || opening.is_unaltered;
+    let shared = shared.map(|(base, _)| *base);
     let base = shared.or(row.map(|(base, _)| base)).or_else(named);
+    let head = Head {
+        seq: before,
+        hash: if is_known { from.hash } else { Hash::NONE },
+    };
     base.filter(|base| *base != no).map(|base| (base, head))
+}
+
+/// Returns the id that an altered opening is to name, if no session has the id that it names.
+fn base_to_name(all: &AllRemains, remains: &Remains, base: &Found) -> Option<SessionId> {
+    let (_, opening) = remains.openings.first_key_value()?;
+    let named = opening.from.as_ref()?.id;
+    let is_there = all.sessions.values().any(|other| other.id() == Some(named));
+    (!is_there && base.state != PURGED).then_some(base.meta.id)
 }
 
 /// Derives an id for a log without one; the same repair of the same file gives the same id.
