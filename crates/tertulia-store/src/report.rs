@@ -23,6 +23,8 @@ pub struct Report {
     pub entries: u64,
     /// Damaged or missing entries.
     pub damage: Vec<Damage>,
+    /// Entries of sealed sessions whose words are not those that were sealed. No repair brings them back.
+    pub altered: Vec<Damage>,
     /// Faults of the store itself, of derived rows or of the index, human-readable.
     pub faults: Vec<String>,
     /// Harmless oddities, human-readable.
@@ -36,7 +38,7 @@ pub struct Report {
 impl Report {
     /// Returns true if the check found no damage and no faults.
     pub fn is_clean(&self) -> bool {
-        self.damage.is_empty() && self.faults.is_empty()
+        self.damage.is_empty() && self.altered.is_empty() && self.faults.is_empty()
     }
 }
 

@@ -346,6 +346,16 @@ impl Ui {
         }
     }
 
+    /// Writes lines that can be saved nowhere to standard error as they are, so that they can be
+    /// copied from there.
+    pub fn last_resort(&mut self, lines: &str) {
+        for line in lines.lines() {
+            if !self.holds(|| Told::Warning(line.to_owned())) {
+                self.say(line);
+            }
+        }
+    }
+
     fn say(&mut self, text: &str) {
         // If stderr is gone, nothing can be reported.
         let _ = writeln!(io::stderr().lock(), "{text}");

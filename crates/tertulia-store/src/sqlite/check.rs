@@ -1,10 +1,12 @@
 //! Checks every byte, and rebuilds derived data.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, params};
 
 use super::engine::SqliteEngine;
 use super::rows::{
-    Found, Say, find_no, put_snapshot_if_due, read_lines, refold, row_of, summary_at,
+    Found, Say, base_of, find_no, put_snapshot_if_due, read_lines, refold_from, row_of, summary_at,
 };
 use super::search::catch_up;
 use super::{open, pack};
@@ -28,6 +30,9 @@ impl SqliteEngine {
         if let Ok(index) = self.index() {
             report.faults.extend(index.fault());
         }
+        if report.is_clean() {
+            report.faults.extend(self.missing_entries()?);
+        }
         Ok(report)
     }
 
@@ -39,7 +44,7 @@ impl SqliteEngine {
             transaction
                 .execute_batch("DELETE FROM snapshot")
                 .map_err(say.of("cannot rebuild"))?;
-            for (no, id) in sessions {
+            for (no, id) in bases_first(transaction, say, sessions)? {
                 progress.at("rebuilding", rebuilt.sessions, total);
                 rebuilt.sessions += rebuild_session(transaction, say, no, id)?;
             }
@@ -56,6 +61,27 @@ impl SqliteEngine {
             .map_err(say.of("cannot count"))?;
         Ok(rebuilt)
     }
+}
+
+/// Orders sessions so that each comes after the session that it continues.
+fn bases_first(
+    connection: &Connection,
+    say: &Say,
+    sessions: Vec<(i64, SessionId)>,
+) -> StoreResult<Vec<(i64, SessionId)>> {
+    let mut waiting: BTreeMap<i64, SessionId> = sessions.into_iter().collect();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    while let Some((no, _)) = waiting.first_key_value() {
+        let mut chain = Vec::new();
+        let mut next = Some(*no);
+        // A session that was taken already is not waiting any more: circles end.
+        while let Some((no, id)) = next.and_then(|no| waiting.remove_entry(&no)) {
+            chain.push((no, id));
+            next = base_of(connection, say, no)?.map(|(base, _)| base);
+        }
+        ordered.extend(chain.into_iter().rev());
+    }
+    Ok(ordered)
 }
 
 fn check_rows(connection: &Connection, say: &Say, progress: &Progress) -> StoreResult<Report> {
@@ -343,12 +369,16 @@ fn rebuild_session(
     let Some(found) = find_no(transaction, say, no)? else {
         return Ok(0);
     };
-    let meta = refold(transaction, say, found.log(), id, |meta, seq| {
-        let is_own = found.base.is_none_or(|(_, base_seq)| seq > base_seq);
-        match is_own {
-            true => put_snapshot_if_due(transaction, no, meta, seq),
-            false => Ok(()),
-        }
+    // A fork begins with the metadata of its base, which is rebuilt before it.
+    let start = match found.base {
+        None => SessionMeta::blank(id),
+        Some((base, seq)) => match find_no(transaction, say, base)? {
+            Some(base) => summary_at(transaction, say, &base, seq)?,
+            None => SessionMeta::blank(id),
+        },
+    };
+    let meta = refold_from(transaction, say, (no, None), start, id, |meta, seq| {
+        put_snapshot_if_due(transaction, no, meta, seq)
     })?;
     if found.state == PURGED {
         return Ok(0);

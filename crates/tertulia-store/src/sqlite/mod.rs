@@ -14,13 +14,17 @@
 //! because an append writes whole pages. The search index is a separate file, so that an append
 //! neither waits for it nor pays for it.
 
+mod ahead;
 mod busy;
 mod check;
 mod engine;
+mod image;
+mod journal;
 mod list;
 mod open;
 mod pack;
 mod pages;
+mod placement;
 mod purge;
 mod remains;
 mod repair;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Location, busy, trouble};
+use super::{Location, busy, journal, trouble};
 use crate::{StoreError, StoreResult, place};
 
 /// The newest version of the database layout that this program reads.
@@ -317,15 +317,7 @@ fn settle_alone(connection: Connection) -> rusqlite::Result<Connection> {
 }
 
 fn settings(connection: &Connection) -> rusqlite::Result<()> {
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    // SQLite silently continues in another mode. There a commit is the removal of a file, which can
-    // come back after a power cut.
-    if mode != "wal" && mode != "memory" {
-        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
-        let reason = format!("the journal mode is {mode} instead of WAL");
-        return Err(rusqlite::Error::SqliteFailure(code, Some(reason)));
-    }
+    journal::use_wal(connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;

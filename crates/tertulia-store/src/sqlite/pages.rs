@@ -205,15 +205,7 @@ pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     }
     let mut values = Vec::with_capacity(types.len());
     for kind in types {
-        let length = match kind {
-            0 | 8 | 9 => 0,
-            1..=4 => usize::try_from(kind).ok()?,
-            5 => 6,
-            6 | 7 => 8,
-            12.. => usize::try_from((kind - 12) / 2).ok()?,
-            _ => return None,
-        };
-        let end = at.checked_add(length)?;
+        let end = at.checked_add(length_of(kind)?)?;
         let value = match (payload.get(at..end), kind) {
             (None, _) => Value::Cut,
             (_, 0) => Value::Null,
@@ -228,6 +220,33 @@ pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
         at = end;
     }
     Some(values)
+}
+
+/// Returns the bytes of a record's last value, whatever length its header gives: they end where the
+/// record ends.
+pub(super) fn last_bytes(payload: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    let header = usize::try_from(varint(payload, &mut at)?).ok()?;
+    let mut start = header;
+    while at < header {
+        let kind = varint(payload, &mut at)?;
+        if at < header {
+            start = start.checked_add(length_of(kind)?)?;
+        }
+    }
+    payload.get(start..)
+}
+
+/// Returns the number of bytes of a value of a type.
+fn length_of(kind: i64) -> Option<usize> {
+    match kind {
+        0 | 8 | 9 => Some(0),
+        1..=4 => usize::try_from(kind).ok(),
+        5 => Some(6),
+        6 | 7 => Some(8),
+        12.. => usize::try_from((kind - 12) / 2).ok(),
+        _ => None,
+    }
 }
 
 fn integer(bytes: &[u8]) -> i64 {

@@ -1,5 +1,6 @@
 //! Database rows: sessions with their metadata, and lines read through the bases of forks.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -134,7 +135,7 @@ fn find_where(
     // The row is derived: if it is damaged, the log still has the data.
     let meta = match SessionMeta::from_json(&json) {
         Ok(meta) => meta,
-        Err(_) => refold(connection, say, (no, base), id, |_, _| Ok(()))?,
+        Err(_) => refold(connection, say, (no, base), id)?,
     };
     Ok(Some(Found {
         no,
@@ -144,16 +145,26 @@ fn find_where(
     }))
 }
 
-/// Folds a session's whole log, and passes the metadata after each entry to `seen`.
-pub(super) fn refold(
+/// Folds a session's whole log, with what it shares.
+fn refold(connection: &Connection, say: &Say, log: Log, id: SessionId) -> StoreResult<SessionMeta> {
+    refold_from(connection, say, log, SessionMeta::blank(id), id, |_, _| {
+        Ok(())
+    })
+}
+
+/// Folds the lines of a log after `start` onto it, and passes the metadata after each entry to
+/// `seen`.
+pub(super) fn refold_from(
     connection: &Connection,
     say: &Say,
     log: Log,
+    start: SessionMeta,
     id: SessionId,
     seen: impl Fn(&SessionMeta, Seq) -> rusqlite::Result<()>,
 ) -> StoreResult<SessionMeta> {
-    let lines = read_lines(connection, say, log, Seq::START, Seq(u64::MAX), usize::MAX)?;
-    let mut meta = SessionMeta::blank(id);
+    let after = start.head.seq;
+    let lines = read_lines(connection, say, log, after, Seq(u64::MAX), usize::MAX)?;
+    let mut meta = start;
     for line in &lines {
         chain::apply(&mut meta, line);
         seen(&meta, line.seq).map_err(say.of("cannot fold a log"))?;
@@ -173,23 +184,44 @@ pub(super) fn summary_at(
         return Ok(found.meta.clone());
     }
     let owner = owner_of(connection, say, found, seq)?;
-    let snapshot: Option<String> = connection
-        .prepare_cached(
-            "SELECT row FROM snapshot WHERE session = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
-        )
-        .and_then(|mut select| {
-            select
-                .query_row(params![owner, seq.0], |row| row.get(0))
-                .optional()
-        })
-        .map_err(say.of("cannot read a summary"))?;
-    let mut meta = snapshot
-        .and_then(|row| SessionMeta::from_json(row.as_bytes()).ok())
+    let mut meta = nearest_snapshot(connection, say, owner, seq)?
         .unwrap_or_else(|| SessionMeta::blank(found.meta.id));
     let log = (owner, base_of(connection, say, owner)?);
     let lines = read_lines(connection, say, log, meta.head.seq, seq, usize::MAX)?;
     chain::fold(&mut meta, &lines);
     Ok(meta)
+}
+
+/// Returns the last snapshot up to an entry, of a log or of the logs that it continues.
+fn nearest_snapshot(
+    connection: &Connection,
+    say: &Say,
+    log: i64,
+    seq: Seq,
+) -> StoreResult<Option<SessionMeta>> {
+    let (mut log, mut seq) = (log, seq);
+    let mut passed = HashSet::new();
+    // Logs that continue each other in a circle have no beginning.
+    while passed.insert(log) {
+        let row: Option<String> = connection
+            .prepare_cached(
+                "SELECT row FROM snapshot WHERE session = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+            )
+            .and_then(|mut select| {
+                select
+                    .query_row(params![log, seq.0], |row| row.get(0))
+                    .optional()
+            })
+            .map_err(say.of("cannot read a summary"))?;
+        if let Some(meta) = row.and_then(|row| SessionMeta::from_json(row.as_bytes()).ok()) {
+            return Ok(Some(meta));
+        }
+        match base_of(connection, say, log)? {
+            Some((base, base_seq)) => (log, seq) = (base, seq.min(base_seq)),
+            None => break,
+        }
+    }
+    Ok(None)
 }
 
 pub(super) fn base_of(

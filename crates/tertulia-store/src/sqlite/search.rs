@@ -123,6 +123,27 @@ fn forks_with(connection: &Connection, no: i64, seq: Seq) -> rusqlite::Result<Ve
         .collect()
 }
 
+/// Returns how many entries the index has seen that the database lacks, if any. Numbers of entries
+/// are never used again, so that the highest never falls.
+pub(super) fn index_is_ahead(
+    connection: &Connection,
+    index: &Index,
+    say: &Say,
+) -> StoreResult<Option<u64>> {
+    let newest = newest(connection).map_err(say.of("cannot compare the index"))?;
+    let ahead = index.reached(SOURCE)?.upto.saturating_sub(newest);
+    Ok((ahead > 0).then_some(ahead))
+}
+
+/// Returns the highest number of an entry.
+fn newest(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .query_row("SELECT coalesce(max(n), 0) FROM entry", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .map(i64::cast_unsigned)
+}
+
 /// Updates the index within the time limit of `progress`. Returns the number of pending entries.
 pub(super) fn catch_up(
     connection: &Connection,
@@ -130,12 +151,7 @@ pub(super) fn catch_up(
     say: &Say,
     progress: &Progress,
 ) -> StoreResult<u64> {
-    let newest: u64 = connection
-        .query_row("SELECT coalesce(max(n), 0) FROM entry", [], |row| {
-            row.get::<_, i64>(0)
-        })
-        .map(i64::cast_unsigned)
-        .map_err(say.of("cannot search"))?;
+    let newest = newest(connection).map_err(say.of("cannot search"))?;
     let mut start = index.reached(SOURCE)?;
     // An index that is ahead followed a database that was restored from a backup since.
     if start.upto > newest || !is_ours(connection, start).map_err(say.of("cannot search"))? {

@@ -15,7 +15,7 @@ use crate::ui::Ui;
 /// Check every byte of the store: hashes, order, list rows, search index
 ///
 /// Exit code 5 if anything is damaged. With --repair, what is readable is salvaged, the damaged
-/// original is kept beside it, and what is lost is named.
+/// original is kept beside it, and what is lost is named; exit code 1 if anything is lost.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia doctor\n  \
@@ -49,7 +49,8 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         report.repaired.extend(salvaged.repaired);
         report.lost.extend(salvaged.lost);
     }
-    let sound = report.is_clean() || !report.repaired.is_empty();
+    let is_repaired = !report.repaired.is_empty() && report.altered.is_empty();
+    let sound = report.is_clean() || is_repaired;
     if ui.json {
         let mut document = json!(report);
         document["clean"] = json!(report.is_clean());
@@ -58,14 +59,28 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         tell(&report, ui);
     }
     if sound {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(match report.lost.is_empty() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        });
     }
-    let damaged = (report.damage.len() + report.faults.len()) as u64;
-    Err(CommandError::new(
+    let damaged = report.damage.len() + report.faults.len();
+    let places = (damaged + report.altered.len()) as u64;
+    let mut error = CommandError::new(
         ErrorKind::Invalid,
-        format!("the store is damaged in {}", count(damaged, "place")),
-    )
-    .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
+        format!("the store is damaged in {}", count(places, "place")),
+    );
+    if damaged > 0 && !args.repair {
+        error = error.hint(
+            "`tertulia doctor --repair` salvages what is readable and keeps the original beside it",
+        );
+    }
+    if !report.altered.is_empty() {
+        error = error.hint(
+            "altered words of sealed sessions cannot be repaired: a backup, or `tertulia pull FROM` from a store that has them, brings them back",
+        );
+    }
+    Err(error)
 }
 
 /// Salvages a database that cannot be opened. This must precede all other checks, which need an
@@ -82,6 +97,9 @@ fn salvage(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Report>> {
 fn tell(report: &Report, ui: &mut Ui) {
     for line in show::damage(&report.damage) {
         ui.line(&format!("damaged: {line}"));
+    }
+    for line in show::damage(&report.altered) {
+        ui.line(&format!("altered: {line}"));
     }
     for fault in &report.faults {
         ui.line(&format!("damaged: {fault}"));

@@ -55,6 +55,7 @@ pub async fn offer(writer: &LogWriter, ui: &mut Ui) -> Option<ErrorKind> {
         }
     }
     ui.warn("no file can be written either; this is the whole session:");
-    ui.data(&content);
+    // Not to standard output, where a line of a log would read as the event of a saved message.
+    ui.last_resort(&content);
     Some(kind)
 }

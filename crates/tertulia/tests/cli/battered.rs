@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use crate::home::{Backend, Home, both, files_below};
 
@@ -81,7 +79,7 @@ fn no_hit_crashes_anything_and_repair_leaves_a_sound_store() {
             }
             let repair = home.run(&["doctor", "--repair"]);
             let after = survives(home, &["doctor"]);
-            if (repair.status.code(), after) != (Some(0), 0) {
+            if !matches!((repair.status.code(), after), (Some(0 | 1), 0)) {
                 unsound.push(format!("hit at {percent} %: {repair:?}"));
             } else {
                 let output = home.run(&["chat", "-p", "echo on"]).ok();
@@ -143,7 +141,7 @@ fn damage_to_what_is_derived_takes_nothing_away() {
         assert_eq!(home.all().len(), 1);
         assert_eq!(home.run(&["chat", "-p", "echo on"]).ok().stdout, "on\n");
         survives(home, &["search", "tomato"]);
-        home.run(&["doctor", "--repair"]).ok();
+        home.run(&["doctor", "--repair"]).repaired();
         home.run(&["search", "tomato"]).ok().notes("2 hits");
         home.run(&["doctor"]).ok();
     });
@@ -191,20 +189,10 @@ fn a_damaged_list_row_is_derived_anew() {
 fn a_kill_at_any_moment_leaves_a_sound_store() {
     both(|home| {
         let mut killed = 0;
-        for delay in (0..60).step_by(4) {
-            let mut child = home
-                .prepare(&["chat", "-p", "count to 2000"])
-                .command()
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            // Wait for nothing else, to hit a different moment each time.
-            std::thread::sleep(Duration::from_millis(delay));
-            killed += usize::from(child.try_wait().unwrap().is_none());
-            child.kill().unwrap();
-            child.wait().unwrap();
+        for number in (1..60).step_by(4) {
+            let prepared = home.prepare(&["chat", "-p", "count to 2000"]);
+            let calls = "openat,pwrite64,write,fdatasync,fsync,rename,unlink,ftruncate";
+            killed += usize::from(prepared.killed_at(calls, number));
             home.run(&["doctor"]).ok();
         }
         assert!(killed > 0);

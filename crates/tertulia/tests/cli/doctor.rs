@@ -128,7 +128,7 @@ fn repair_salvages_and_names_what_is_lost() {
             .iter()
             .map(|path| fs::read(path).unwrap())
             .collect::<Vec<_>>();
-        let output = home.run(&["doctor", "--repair"]).ok();
+        let output = home.run(&["doctor", "--repair"]).repaired();
         output.says(&hurt).says("repaired:");
         home.run(&["doctor"]).ok().says("all hashes valid");
         let said = home.said(&hurt);
@@ -169,7 +169,7 @@ fn repair_of_a_sound_store_changes_nothing() {
     both(|home| {
         let id = home.say("count to 3");
         let before = home.run(&["show", &id, "--raw"]).ok().stdout;
-        home.run(&["doctor", "--repair"]).ok();
+        home.run(&["doctor", "--repair"]).repaired();
         assert_eq!(home.run(&["show", &id, "--raw"]).ok().stdout, before);
         assert!(
             files_below(home.path())
@@ -249,7 +249,7 @@ fn a_session_without_its_row_is_brought_back() {
         .unwrap();
     drop(database);
     home.run(&["doctor"]).code(5);
-    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor", "--repair"]).repaired();
     home.run(&["doctor"]).ok();
     assert_eq!(home.said(&gone), ["echo precious", "precious"]);
 }

@@ -7,7 +7,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tertulia_core::entry::{Body, Created, Entry, Head, Kind, NewEntry};
@@ -303,27 +302,37 @@ fn damaged_lines_are_counted_and_named() {
 fn peak(home: &Home, path: &Path, more: &[&str]) -> (u64, Output) {
     let mut args = vec!["import".as_ref(), path.as_os_str()];
     args.extend(more.iter().map(OsStr::new));
-    let mut command = home.prepare(&args).command();
-    let child = command
+    let prepared = home.prepare(&args);
+    let command = prepared.command();
+    let told = home.path().join("peak");
+    let child = Command::new("python3")
+        .args(["-c", MEASURE])
+        .arg(&told)
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(home.project())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let watcher = std::thread::spawn(move || {
-        let mut peak = 0;
-        while let Ok(status) = fs::read_to_string(&status) {
-            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let Some(line) = line else { break };
-            peak = line.trim().trim_end_matches(" kB").parse().unwrap();
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        peak
-    });
     let output = finish(child, &format!("import {}", path.display()));
-    (watcher.join().unwrap(), output)
+    (fs::read_to_string(told).unwrap().parse().unwrap(), output)
 }
+
+/// Runs a program, and writes its peak memory to a file.
+const MEASURE: &str = "
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+";
 
 #[test]
 fn what_is_endless_is_read_as_far_as_a_session_goes() {
@@ -414,7 +423,7 @@ fn an_unfinished_append_is_found_by_doctor_and_keeps_no_other_session_back() {
     output.notes(&cut).notes("not copied: 1 session");
     assert_eq!(target.all().len(), 1);
     assert_eq!(target.show(&whole)["id"], whole);
-    source.run(&["doctor", "--repair"]).ok();
+    source.run(&["doctor", "--repair"]).repaired();
     source.run(&["doctor"]).ok();
     source.run(&copy).ok();
     assert_eq!(target.all().len(), 2);

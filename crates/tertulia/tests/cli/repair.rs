@@ -37,7 +37,7 @@ fn a_database_cut_short_is_salvaged() {
         fs::write(home.database(), &bytes[..bytes.len() - cut]).unwrap();
         home.run(&["doctor"]).code(5).notes("--repair");
         home.run(&["doctor", "--repair"])
-            .ok()
+            .repaired()
             .says("repaired:")
             .says("lost:");
         home.run(&["doctor"]).ok();
@@ -108,7 +108,7 @@ fn a_database_in_use_is_not_replaced() {
     home.run(&["doctor", "--repair"]).code(4);
     assert_eq!(fs::read(home.database()).unwrap(), bytes);
     queue.unlock().unwrap();
-    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor", "--repair"]).repaired();
     // A process has it open.
     let (home, _) = damage();
     let open = rusqlite::Connection::open(home.database()).unwrap();
@@ -117,7 +117,7 @@ fn a_database_in_use_is_not_replaced() {
         .unwrap();
     home.run(&["doctor", "--repair"]).code(4);
     drop(open);
-    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor", "--repair"]).repaired();
 }
 
 /// An index page is zeroed: sessions that the rows still have are listed and found.
@@ -139,7 +139,7 @@ fn a_damaged_index_does_not_hide_the_sessions() {
     ids.iter()
         .for_each(|id| assert!(output.stdout.contains(&short(id))));
     home.run(&["doctor"]).code(5);
-    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor", "--repair"]).repaired();
     assert_eq!(home.all().len(), 3);
 }
 
@@ -209,7 +209,7 @@ fn a_session_of_the_database_without_its_end_is_damaged() {
         let listing = home.run(&["list", "--json"]).ok().json();
         assert_eq!(listing["damaged"][0]["id"], json!(ids[0]), "{spoil}");
         home.run(&["doctor"]).code(5).says(&ids[0]);
-        home.run(&["doctor", "--repair"]).ok();
+        home.run(&["doctor", "--repair"]).repaired();
         home.run(&["list"]).ok().lacks("damaged");
     }
 }
@@ -228,7 +228,7 @@ fn a_session_with_an_astronomic_number_is_told_at_once() {
         .unwrap();
     drop(database);
     home.run(&["doctor"]).code(5).says(&ids[0]);
-    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor", "--repair"]).repaired();
     home.run(&["doctor"]).ok();
     assert_eq!(home.said(&ids[1]), ["echo talk 1", "talk 1"]);
 }
@@ -258,7 +258,7 @@ fn a_log_cut_at_its_end_is_damaged() {
         home.run(&["list"]).ok().notes("1 session is damaged");
         home.run(&["doctor"]).code(5).says(&ids[0]);
         home.run(&["doctor", "--repair"])
-            .ok()
+            .repaired()
             .says(&format!("lost: session {}", ids[0]));
         home.run(&["doctor"]).ok();
         home.run(&["list"]).ok().lacks("damaged");
@@ -300,7 +300,7 @@ fn a_session_without_its_name_is_brought_in() {
     // It was never acknowledged, so this is not damage, but its messages are not ignored.
     let output = home.run(&["doctor"]).ok();
     assert!(format!("{output:?}").contains(&ids[0]), "{output:?}");
-    home.run(&["doctor", "--repair"]).ok().says(&ids[0]);
+    home.run(&["doctor", "--repair"]).repaired().says(&ids[0]);
     assert_eq!(home.said(&ids[0]), ["echo talk 0", "talk 0"]);
     home.run(&["doctor"]).ok();
 }
@@ -316,7 +316,7 @@ fn logs_that_were_swapped_keep_all_their_words() {
     fs::rename(&other, &one).unwrap();
     fs::rename(&aside, &other).unwrap();
     home.run(&["doctor"]).code(5);
-    home.run(&["doctor", "--repair"]).ok().lacks("lost:");
+    home.run(&["doctor", "--repair"]).repaired().lacks("lost:");
     home.run(&["doctor"]).ok().says("2 sessions");
     assert_eq!(home.said(&ids[0]), ["echo talk 0", "talk 0"]);
     assert_eq!(

@@ -404,7 +404,7 @@ fn fills_up(backend: Backend, test: &str) {
         small.filler().display()
     );
     let agent = format!(
-        "[agents.filler]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n"
+        "[agents.filler]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\nconfine = false\n"
     );
     fs::write(settings.join("config.toml"), agent).unwrap();
     let ran = place.run(&["chat", "-p", "--agent", "filler", "my words"]);

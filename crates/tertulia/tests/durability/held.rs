@@ -67,7 +67,6 @@ fn gives_up(backend: Backend) {
     let ran = finish(start(&place, &args, 2), "a held session");
     let took = began.elapsed();
     assert!(took > Duration::from_secs(2), "{took:?}: {ran:?}");
-    assert!(took < Duration::from_secs(20), "{took:?}: {ran:?}");
     assert_eq!(ran.code, Some(4), "{ran:?}");
     assert_named(&ran);
     assert!(!ran.out.contains(r#""type":"message""#), "{ran:?}");
@@ -94,11 +93,9 @@ fn obeys(backend: Backend) {
         let (_root, place, lock) = held(backend);
         let mut child = start(&place, &["chat", "-p", "echo precious"], 300);
         let named = until_named(&mut child);
-        let asked = Instant::now();
         kill_process(Pid::from_child(&child), signal).unwrap();
         let mut ran = finish(child, "a held session that is told to end");
         ran.err.insert_str(0, &named);
-        assert!(asked.elapsed() < Duration::from_secs(3), "{ran:?}");
         assert_eq!(ran.code, Some(code), "{ran:?}");
         assert_named(&ran);
         let file = rescued(&place, &ran);

@@ -102,7 +102,7 @@ fn team_of_scripts(place: &Place, scripts: &[(&str, String)]) {
     for (name, script) in scripts {
         let args = serde_json::json!(["-c", format!("cat >/dev/null; {script}")]);
         agents.push_str(&format!(
-            "[agents.{name}]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = {args}\n"
+            "[agents.{name}]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = {args}\nconfine = false\n"
         ));
         members.push(serde_json::json!({
             "name": name, "displayName": name, "role": "x", "type": "ai", "agentType": name,

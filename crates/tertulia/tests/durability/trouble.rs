@@ -7,16 +7,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Child;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
+use tertulia_testkit::waiting::wait_until;
 
 use super::full::said;
-use super::world::{Backend, Place, finish, world};
+use super::world::{Backend, Place, Ran, finish, world};
 use crate::home::until_draft;
 
 /// A sync that fails while a session is created does not prevent saving it later.
@@ -55,6 +55,56 @@ fn a_folder_that_is_not_synced_once_wedges_no_session() {
 #[test]
 fn a_log_that_is_not_synced_once_wedges_no_session() {
     one_failed_sync(Backend::Files, "fdatasync");
+}
+
+/// Runs a first turn whose calls fail from a number on, and returns its output.
+fn first_turn_with(place: &Place, call: &str, when: u32) -> Ran {
+    let mut strace = place.bare("strace");
+    strace.args(["-f", "-qq", "-e", &format!("trace={call}"), "-e"]);
+    strace.arg(format!("inject={call}:error=EIO:when={when}+"));
+    strace.args(["-o", "/dev/null", env!("CARGO_BIN_EXE_tertulia")]);
+    let stream = ["--output-format", "stream-json"];
+    strace.args(place.arguments(&[&["chat", "-p", "echo precious"][..], &stream].concat()));
+    finish(strace.spawn().unwrap(), "a first turn with failing calls")
+}
+
+fn acknowledged(ran: &Ran) -> usize {
+    let lines = ran.out.lines().map(serde_json::from_str::<Value>);
+    let is_message = |line: &Value| line["type"] == "message";
+    lines
+        .filter(|line| line.as_ref().is_ok_and(is_message))
+        .count()
+}
+
+/// SQLite reports its write-ahead log before the switch to it is committed. In the journal mode
+/// before that, a commit can be undone by a power cut: nothing is acknowledged in it.
+#[test]
+fn a_database_that_cannot_switch_to_its_write_ahead_log_acknowledges_nothing() {
+    for when in 1..=9 {
+        let (_root, place) = world(Backend::Sqlite);
+        let ran = first_turn_with(&place, "fdatasync", when);
+        assert!(!ran.broke(), "{when}: {ran:?}");
+        let Ok(bytes) = fs::read(place.database()) else {
+            assert_eq!(acknowledged(&ran), 0, "{when}: {ran:?}");
+            continue;
+        };
+        let has_wal = bytes.get(18..20) == Some(&[2, 2]);
+        assert!(has_wal || acknowledged(&ran) == 0, "{when}: {ran:?}");
+    }
+}
+
+/// If neither the store nor a file can be written, the session goes to standard error: on standard
+/// output its lines would read as saved messages.
+#[test]
+fn what_can_be_saved_nowhere_is_not_acknowledged() {
+    let (_root, place) = world(Backend::Files);
+    place.run(&["chat", "-p", "echo before"]);
+    let ran = first_turn_with(&place, "fsync", 1);
+    assert!(!ran.broke(), "{ran:?}");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(acknowledged(&ran), 0, "{ran:?}");
+    assert!(ran.err.contains("no file can be written either"), "{ran:?}");
+    assert!(ran.err.contains("echo precious"), "{ran:?}");
 }
 
 /// Derived data of another user prevents neither prompting nor reading.
@@ -141,7 +191,7 @@ fn slow_agent(place: &Place) {
     let script = "echo half an answer; i=0; while [ ! -e go ] && [ $i -lt 1200 ]; \
                   do sleep 0.05; i=$((i+1)); done; echo the rest";
     let agent = format!(
-        "[agents.slow]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n"
+        "[agents.slow]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\nconfine = false\n"
     );
     fs::write(settings.join("config.toml"), agent).unwrap();
 }
@@ -152,10 +202,7 @@ fn busy(place: &Place) -> Child {
     place.turn(&["echo first"]);
     let args = ["chat", "-c", "-p", "second", "--agent", "slow"];
     let child = place.command(&args).spawn().unwrap();
-    let began = Instant::now();
-    while said(place, "second") == 0 {
-        assert!(began.elapsed() < Duration::from_secs(20));
-    }
+    wait_until("the prompt is saved", || said(place, "second") > 0);
     child
 }
 

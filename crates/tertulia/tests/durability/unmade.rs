@@ -92,7 +92,7 @@ fn room_that_returns_in_the_middle_is_used() {
         let settings = place.home.join(".config/tertulia");
         std::fs::create_dir_all(&settings).unwrap();
         let agent = format!(
-            "[agents.cleaner]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"rm {}; echo cleaned\"]\n",
+            "[agents.cleaner]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"rm {}; echo cleaned\"]\nconfine = false\n",
             small.filler().display()
         );
         std::fs::write(settings.join("config.toml"), agent).unwrap();

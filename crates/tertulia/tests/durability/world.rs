@@ -61,6 +61,8 @@ pub fn world(backend: Backend) -> (TempDir, Place) {
         backend,
         store: None,
     };
+    // Ends the search for a repository, whatever is above.
+    fs::create_dir(base.join(".git")).unwrap();
     fs::create_dir(&place.home).unwrap();
     fs::create_dir(&place.work).unwrap();
     (root, place)

@@ -1,0 +1,291 @@
+//! Stores with one flipped bit: a repair brings back every entry whose line is whole, and gives no
+//! session less than reading gave before it.
+//!
+//! By default a sample of the cases runs; with `./test --soak` all of them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a panic is the report of a test, and figures are its account"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tertulia_core::entry::{Body, Entry};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::{CheckMode, Progress, Report, Store, StoreResult};
+use tertulia_testkit::ask::{look, now};
+use tertulia_testkit::clock::{moment, still_clock};
+use tertulia_testkit::logs::{Writer, ai, human};
+use tertulia_testkit::soak::sampled;
+
+/// Readable entries of sessions, by their sequence numbers.
+type Shown = BTreeMap<SessionId, BTreeMap<Seq, Entry>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    Sqlite,
+    Files,
+}
+
+/// The files of a store, and what it holds.
+struct Original {
+    backend: Backend,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    sessions: Vec<Writer>,
+}
+
+impl Original {
+    /// Creates six sessions of fifty entries together, two of which are forks.
+    fn new(backend: Backend, compressed: bool) -> Original {
+        let scratch = tempfile::tempdir().unwrap();
+        let store = open(backend, scratch.path()).unwrap();
+        let clock = still_clock(11);
+        let mut sessions: Vec<Writer> = (0..4).map(|_| Writer::begin(&*store, &clock)).collect();
+        for round in 0..5 {
+            for (n, writer) in sessions.iter_mut().enumerate() {
+                let question = human(&format!("question {round} of session {n}"));
+                let answer = ai("demo", &format!("answer {round} to session {n}"));
+                writer.append(&*store, vec![question, answer]);
+            }
+        }
+        for n in [1, 2] {
+            let mut fork = sessions[n].fork(&*store, 5);
+            fork.say(&*store, &format!("apart from session {n}"));
+            fork.say(&*store, "and on");
+            sessions.push(fork);
+        }
+        if compressed {
+            let ids: Vec<SessionId> = sessions.iter().map(|writer| writer.id).collect();
+            now(store.compress(&ids, &Progress::unseen())).unwrap();
+        }
+        assert!(look(&*store).is_clean());
+        drop(store);
+        Original {
+            backend,
+            files: files_below(scratch.path()),
+            sessions,
+        }
+    }
+
+    /// Writes the files, with one bit flipped.
+    fn damaged(&self, file: &Path, at: usize, bit: u8) -> tempfile::TempDir {
+        let scratch = tempfile::tempdir().unwrap();
+        for (name, bytes) in &self.files {
+            let path = scratch.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let mut bytes = bytes.clone();
+            if name == file {
+                bytes[at] ^= 1 << bit;
+            }
+            fs::write(path, bytes).unwrap();
+        }
+        scratch
+    }
+
+    fn shown(&self, dir: &Path) -> Shown {
+        let Ok(store) = open(self.backend, dir) else {
+            return Shown::new();
+        };
+        let read = |writer: &Writer| {
+            let lines = now(store.read(writer.id, Seq::START, usize::MAX)).ok()?;
+            let entries = lines.iter().filter_map(|line| {
+                let entry = Entry::decode(&line.bytes).ok()?;
+                (entry.seq == line.seq).then_some((entry.seq, entry))
+            });
+            Some((writer.id, entries.collect()))
+        };
+        self.sessions.iter().filter_map(read).collect()
+    }
+
+    /// Repairs a store with a flipped bit. Asserts that it gives no less than before.
+    fn check(&self, what: &str, file: &Path, at: usize, bit: u8) -> (Report, Shown) {
+        let what = format!("{:?}, {what}: bit {bit} of byte {at}", self.backend);
+        let scratch = self.damaged(file, at, bit);
+        let before = self.shown(scratch.path());
+        let report = match repair(self.backend, scratch.path()) {
+            Ok(report) => report,
+            Err(error) => {
+                // What is refused is left as it is.
+                assert_eq!(self.shown(scratch.path()), before, "{what}: {error}");
+                return (Report::default(), before);
+            }
+        };
+        let after = self.shown(scratch.path());
+        for (id, entries) in before.iter().filter(|(_, entries)| !entries.is_empty()) {
+            let there = after.get(id);
+            let there = there.unwrap_or_else(|| panic!("{what}: session {id} is gone: {report:?}"));
+            let original = self.sessions.iter().find(|writer| writer.id == *id);
+            for (seq, entry) in entries {
+                let kept = there.get(seq).filter(|kept| is_kept(kept, entry));
+                assert!(
+                    kept.is_some(),
+                    "{what}: entry {seq} of session {id} was shown before: {report:?}"
+                );
+                let was = original.unwrap().log.iter().find(|was| was.seq == *seq);
+                if was.is_some_and(|was| was.body == entry.body) && !is_opening(entry) {
+                    assert_eq!(kept.unwrap().body, entry.body, "{what}");
+                }
+            }
+        }
+        (report, after)
+    }
+}
+
+fn is_kept(kept: &Entry, before: &Entry) -> bool {
+    !matches!(kept.body, Body::Lost(_)) || matches!(before.body, Body::Lost(_))
+}
+
+fn is_opening(entry: &Entry) -> bool {
+    matches!(entry.body, Body::Created(_) | Body::Forked(_))
+}
+
+fn open(backend: Backend, dir: &Path) -> StoreResult<Box<dyn Store>> {
+    Ok(match backend {
+        Backend::Sqlite => Box::new(SqliteStore::open(&dir.join("t.db"))?),
+        Backend::Files => Box::new(FilesStore::open(dir)?),
+    })
+}
+
+/// Repairs a store in the same way as `doctor --repair`.
+fn repair(backend: Backend, dir: &Path) -> StoreResult<Report> {
+    let unseen = Progress::unseen();
+    let mut report = Report::default();
+    if backend == Backend::Sqlite {
+        let path = dir.join("t.db");
+        let salvaged = SqliteStore::salvage_unopenable(&path, moment(5), &unseen)?;
+        report = salvaged.unwrap_or_default();
+    }
+    let store = open(backend, dir)?;
+    let more = now(store.check(CheckMode::Repair(moment(6)), &unseen))?;
+    report.repaired.extend(more.repaired);
+    report.lost.extend(more.lost);
+    Ok(report)
+}
+
+fn files_below(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_owned();
+                files.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// Returns the offsets of all occurrences.
+fn all_of(bytes: &[u8], piece: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(piece.len()).enumerate();
+    let found = windows.filter(|(_, window)| *window == piece);
+    found.map(|(at, _)| at).collect()
+}
+
+/// The columns before a line say where it is, and so does the line.
+#[test]
+fn a_flipped_bit_of_the_session_or_place_of_an_entry_loses_nothing() {
+    let original = Original::new(Backend::Sqlite, false);
+    let file = PathBuf::from("t.db");
+    let bytes = &original.files[&file];
+    let mut cases = Vec::new();
+    for (n, writer) in original.sessions.iter().enumerate() {
+        let own = writer
+            .log
+            .iter()
+            .filter(|entry| n < 4 || entry.seq > Seq(5));
+        for entry in own {
+            // The numbers one take no byte: they are part of the row's header.
+            let size = usize::from(n > 0) + usize::from(entry.seq > Seq(1));
+            for start in all_of(bytes, entry.line().as_bytes()) {
+                let columns = (start - size..start).flat_map(|at| (0..8).map(move |bit| (at, bit)));
+                cases.extend(columns);
+            }
+        }
+    }
+    cases.sort_unstable();
+    cases.dedup();
+    let all = cases.len();
+    let cases = sampled(cases.into_iter(), 29);
+    let count = cases.len();
+    for (at, bit) in cases {
+        let (report, after) = original.check("session or place", &file, at, bit);
+        assert_eq!(report.lost, Vec::<String>::new(), "byte {at}, bit {bit}");
+        for writer in &original.sessions {
+            let entries: Vec<&Entry> = after[&writer.id].values().collect();
+            let expected: Vec<&Entry> = writer.log.iter().collect();
+            assert_eq!(entries, expected, "byte {at}, bit {bit}: {report:?}");
+        }
+    }
+    eprintln!("session or place: {count} of {all} cases, all entries back");
+}
+
+/// The row, the file's name, the index and the entries after it know what an altered opening says.
+#[test]
+fn a_flipped_bit_in_an_opening_leaves_ids_and_beginnings() {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        let original = Original::new(backend, false);
+        let mut cases = Vec::new();
+        for n in [0, 4] {
+            let writer = &original.sessions[n];
+            let own = writer.log.iter().rev().find(|entry| is_opening(entry));
+            let line = own.unwrap().line().as_bytes();
+            for (name, bytes) in &original.files {
+                for start in all_of(bytes, line) {
+                    let bits =
+                        (start..start + line.len()).flat_map(|at| (0..8).map(move |bit| (at, bit)));
+                    cases.extend(bits.map(|(at, bit)| (n, name.clone(), at, bit)));
+                }
+            }
+        }
+        let cases = sampled(cases.into_iter(), 101);
+        let count = cases.len();
+        for (n, name, at, bit) in cases {
+            let (report, after) = original.check("opening", &name, at, bit);
+            let writer = &original.sessions[n];
+            let there = after.get(&writer.id);
+            let there = there.unwrap_or_else(|| panic!("byte {at}, bit {bit}: {report:?}"));
+            for entry in writer.log.iter().filter(|entry| entry.message().is_some()) {
+                let body = there.get(&entry.seq).map(|entry| &entry.body);
+                assert_eq!(body, Some(&entry.body), "byte {at}, bit {bit}: {report:?}");
+            }
+        }
+        eprintln!("{backend:?}, opening: {count} cases, ids and beginnings kept");
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_gives_no_session_less_than_before() {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        for compressed in [false, true] {
+            let original = Original::new(backend, compressed);
+            let total: usize = original.files.values().map(Vec::len).sum();
+            let cases = sampled(0..700_usize, 47);
+            let count = cases.len();
+            for n in cases {
+                // The same numbers in every run.
+                let mut at = (n + 1).wrapping_mul(2_654_435_761) % total;
+                let bit = u8::try_from(n % 8).unwrap();
+                let mut files = original.files.iter();
+                let file = files.find(|(_, bytes)| {
+                    let is_here = at < bytes.len();
+                    at -= if is_here { 0 } else { bytes.len() };
+                    is_here
+                });
+                let (name, _) = file.unwrap();
+                original.check(&name.display().to_string(), name, at, bit);
+            }
+            eprintln!("{backend:?}, compressed {compressed}: {count} flips, none gives less");
+        }
+    }
+}
