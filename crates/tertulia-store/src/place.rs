@@ -1,7 +1,7 @@
 //! Private files and folders: readable by their owner only, whatever the umask, and synced.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -158,8 +158,43 @@ pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError 
                 reason: error.to_string(),
             }
         }
+        io::ErrorKind::InvalidData => {
+            StoreError::damaged(place.display().to_string(), error.to_string())
+        }
         _ => StoreError::failed(format!("{what} {}", place.display()), error),
     }
+}
+
+/// Opens a file for reading. Fails for anything but a regular file: opening a FIFO would wait, and a
+/// device has no end.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        // A socket cannot be opened at all.
+        .map_err(|error| match fs::metadata(path) {
+            Ok(found) if !found.is_file() => not_regular(),
+            _ => error,
+        })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(not_regular()),
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
+}
+
+/// Reads a small file, if it is a regular one.
+pub(super) fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = open_regular(path)?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Escapes a name as one path component, without collisions: every byte but lower-case letters,

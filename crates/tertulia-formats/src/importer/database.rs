@@ -62,6 +62,8 @@ impl Database {
         let connection = &self.connection;
         connection.busy_timeout(PATIENCE)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        // A view in the place of a table can have rows without end, or compute without giving one.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
         connection.execute_batch(
             "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
         )
@@ -359,6 +361,29 @@ mod tests {
         assert!(!database.has("notes", "none").unwrap() && !database.has("none", "x").unwrap());
         drop(database);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// The first view has no end, the second gives no row.
+    #[test]
+    fn views_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let endless = "WITH RECURSIVE n(text) AS (SELECT 1 UNION ALL SELECT text + 1 FROM n)";
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(&format!(
+                "CREATE VIEW notes AS {endless} SELECT text FROM n;
+                 CREATE VIEW silent AS {endless} SELECT text FROM n WHERE text < 0;"
+            ))
+            .unwrap();
+        let database = Database::open(&path).unwrap();
+        for view in ["notes", "silent"] {
+            let refused = database.texts(&format!("SELECT text FROM {view}"), &[]);
+            // Names of a recursive view are looked for as tables.
+            let error = refused.unwrap_err().to_string();
+            let is_named = error.contains("view") || error.contains("no such table");
+            assert!(is_named, "{error}");
+        }
     }
 
     #[test]

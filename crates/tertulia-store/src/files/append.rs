@@ -143,7 +143,7 @@ fn append_to(
 /// Returns true if the log still ends with the known head. The size alone does not prove it: the
 /// file may have been replaced.
 fn ends_at(log: &OpenLog) -> io::Result<bool> {
-    let ending = format!("{}\"}}\n", log.head.hash);
+    let ending = log::ending(log.head);
     let from = log.size.saturating_sub(ending.len() as u64);
     Ok(log::read_range(log.lock.file(), from, log.size)? == ending.as_bytes())
 }
@@ -176,5 +176,7 @@ fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
 }
 
 fn open_for_append(path: &Path) -> io::Result<File> {
+    // Never waits for the other end of a FIFO.
+    place::open_regular(path)?;
     OpenOptions::new().read(true).append(true).open(path)
 }

@@ -7,21 +7,21 @@
 //! When the log that a fork names is gone and nothing of it is shared, `<fork>.base` names the log
 //! to use instead.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::engine::{FilesEngine, open_log};
-use super::log::{self, Opening};
+use super::log;
 use super::log_file::{LogBytes, LogFile, is_there};
 use super::names::{self, Key, LogName, Walk};
+use super::opening::{self, Opening};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::{Head, Origin};
 use tertulia_core::id::Seq;
 
 /// Reads a log's first line and its `.base` file, which say what the log continues.
 pub(super) fn opening(path: &Path, file: &dyn LogBytes, end: u64) -> io::Result<Opening> {
-    let mut opening = log::opening(file, end)?;
+    let mut opening = opening::opening(file, end)?;
     if opening.entry.is_some() && opening.origin.is_none() {
         return Ok(opening);
     }
@@ -39,7 +39,7 @@ pub(super) fn opening(path: &Path, file: &dyn LogBytes, end: u64) -> io::Result<
 }
 
 fn redirection(path: &Path) -> Option<Origin> {
-    let content = fs::read(names::base_beside(path)).ok()?;
+    let content = place::read_small(&names::base_beside(path), 4096).ok()?;
     serde_json::from_slice(&content).ok()
 }
 
@@ -72,9 +72,13 @@ impl FilesEngine {
             return Ok(Some(path));
         }
         // Other processes purge and create sessions: the log may have another name by now.
-        self.names.take(&Walk::of(&self.dir)?);
+        let walk = Walk::of(&self.dir)?;
+        self.names.take(&walk);
         if let Some(path) = self.owner_of(origin)? {
             return Ok(Some(path));
+        }
+        if self.names.all(origin.id).is_empty() {
+            return owner_by_hash(&walk, origin);
         }
         self.likely_owner(origin)
     }
@@ -201,6 +205,22 @@ impl FilesEngine {
     }
 }
 
+/// Returns the log with the entry that a fork continues, whatever session the fork names: its
+/// opening may be damaged.
+fn owner_by_hash(walk: &Walk, origin: &Origin) -> StoreResult<Option<PathBuf>> {
+    for log in &walk.logs {
+        // An unreadable log must not hide the others.
+        let Ok(Some((file, size))) = open_if_there(&log.path) else {
+            continue;
+        };
+        let entry = log::own_entry(&file, size, origin.seq).ok().flatten();
+        if entry.is_some_and(|entry| entry.hash == origin.hash) {
+            return Ok(Some(log.path.clone()));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns what a log continues, unless `seq` is among the log's own lines or the log is empty.
 fn below(path: &Path, file: &dyn LogBytes, size: u64, seq: Seq) -> io::Result<Option<Origin>> {
     if log::first_place(file, size)?.is_none_or(|first| first <= seq) {
@@ -209,10 +229,12 @@ fn below(path: &Path, file: &dyn LogBytes, size: u64, seq: Seq) -> io::Result<Op
     Ok(opening(path, file, size)?.origin)
 }
 
-/// Opens a log; returns `None` if it was removed meanwhile.
+/// Opens a log; returns `None` if it was removed meanwhile, or if it is no log at all: one bad file
+/// must not hide the sessions of others.
 fn open_if_there(path: &Path) -> StoreResult<Option<(LogFile, u64)>> {
     match open_log(path) {
         Err(_) if !is_there(path) => Ok(None),
+        Err(error) if error.is_damage() => Ok(None),
         opened => opened.map(Some),
     }
 }

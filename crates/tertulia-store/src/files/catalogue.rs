@@ -359,9 +359,11 @@ impl Catalogue {
         })
     }
 
-    /// Checkpoints and truncates the WAL, so that purged data does not remain in it.
+    /// Checkpoints and truncates the WAL, so that purged data does not remain in it, nor the row of a
+    /// project without sessions, which names its folder.
     pub(super) fn settle(&self) -> StoreResult<()> {
         self.run(|connection| {
+            connection.execute("DELETE FROM tally WHERE live = 0 AND trashed = 0", [])?;
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         })
     }

@@ -1,7 +1,6 @@
 //! Checks every byte of the store: hashes, order, file names, list rows, index.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::base;
@@ -299,9 +298,12 @@ fn is_being_made(path: &Path) -> bool {
     })
 }
 
+/// Largest log under a temporary name that is brought in: it holds the first append of a session.
+const LARGEST_UNNAMED: u64 = 1 << 30;
+
 /// Returns true if a file holds only valid consecutive entries and ends with a complete append.
 fn is_whole_log(path: &Path) -> bool {
-    let Ok(bytes) = fs::read(path) else {
+    let Ok(bytes) = place::read_small(path, LARGEST_UNNAMED) else {
         return false;
     };
     let Some(lines) = bytes.strip_suffix(b"\n") else {

@@ -360,6 +360,16 @@ impl Engine for FilesEngine {
     fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
         self.replace_log(id, after, entries)
     }
+
+    fn replace_end(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        self.replace_end_of_log(id, (after, keep), entries)
+    }
 }
 
 impl Upkeep for FilesEngine {

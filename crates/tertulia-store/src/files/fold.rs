@@ -10,6 +10,7 @@ use super::file_stamp::FileStamp;
 use super::log::{self, Anchor, Tail};
 use super::log_file::{LogBytes, is_there};
 use super::names::{self, LogName, Walk};
+use super::opening::Opening;
 use crate::chain::{self, apply, is_snapshot_due};
 use crate::index::{self, Index};
 use crate::{Progress, StoreError, StoreResult, place};
@@ -292,7 +293,7 @@ impl FilesEngine {
     /// Returns what a log continues according to its opening, and the metadata at that entry.
     fn start_of_fold(
         &mut self,
-        opening: log::Opening,
+        opening: Opening,
         base_before: Option<Origin>,
     ) -> StoreResult<(Option<Origin>, Option<SessionMeta>)> {
         let base = match opening.entry {

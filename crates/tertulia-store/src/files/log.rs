@@ -9,7 +9,7 @@
 use std::io;
 
 use super::log_file::LogBytes;
-use tertulia_core::entry::{Body, Entry, Head, Origin};
+use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
 
@@ -19,6 +19,12 @@ const CHUNK: u64 = 8192;
 const NEAR: u64 = 16 * 1024;
 /// Upper limit for sequence numbers and gaps; anything above is a damaged number.
 const FARTHEST: u64 = 4_000_000;
+/// The longest credible line: many times the limit of a message.
+const LONGEST_LINE: u64 = 64 << 20;
+/// A line with fewer bytes is no entry, because ids and hashes alone are longer.
+const SHORTEST_ENTRY: usize = 100;
+/// Most lines of a log that are too short to be entries.
+const MOST_SHORT: usize = 100_000;
 /// Largest gap before a line that no following line confirms.
 const FARTHEST_ALONE: u64 = 1000;
 
@@ -49,7 +55,7 @@ impl Tail {
         let mut end = end_of_lines(file, size)?;
         // A whole entry plus one byte was acknowledged, and its line feed is damaged: an
         // interrupted append has no such byte.
-        if size > end + 1 {
+        if size > end + 1 && size - end <= LONGEST_LINE {
             let mut rest = read_range(file, end, size)?;
             if rest.pop().is_some() && Entry::decode(&rest).is_ok_and(|entry| entry.then == 0) {
                 let last = Last::Damaged("its line does not end in a line feed".into());
@@ -131,6 +137,7 @@ pub(super) fn line_before(file: &dyn LogBytes, end: u64) -> io::Result<(u64, Vec
         if from == 0 {
             return Ok((0, text.to_vec()));
         }
+        assert_line(size)?;
         size = size.saturating_mul(4);
     }
 }
@@ -152,7 +159,7 @@ pub(super) fn read_range(file: &dyn LogBytes, from: u64, to: u64) -> io::Result<
 }
 
 /// Iterates over lines from an offset.
-struct Lines<'a> {
+pub(super) struct Lines<'a> {
     file: &'a dyn LogBytes,
     /// File offset of the buffer's end.
     at: u64,
@@ -164,7 +171,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(file: &'a dyn LogBytes, from: u64, end: u64) -> Lines<'a> {
+    pub(super) fn new(file: &'a dyn LogBytes, from: u64, end: u64) -> Lines<'a> {
         Lines {
             file,
             at: from,
@@ -177,7 +184,7 @@ impl<'a> Lines<'a> {
 
     /// Returns the next line and its offset. Trailing bytes without a line feed count as a line
     /// with a damaged line feed, because `end` is where the acknowledged lines end.
-    fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut searched = self.used;
         loop {
             let unsearched = self.buffer.get(searched..).unwrap_or_default();
@@ -200,9 +207,21 @@ impl<'a> Lines<'a> {
             }
             self.at += more.len() as u64;
             self.buffer.extend(more);
+            assert_line((self.buffer.len() - self.used) as u64)?;
             self.step = (self.step * 2).min(1 << 20);
         }
     }
+}
+
+fn assert_line(length: u64) -> io::Result<()> {
+    match length <= LONGEST_LINE {
+        true => Ok(()),
+        false => Err(not_a_log("a line of it has no end")),
+    }
+}
+
+fn not_a_log(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 /// Parses the sequence number at the start of a line.
@@ -335,7 +354,12 @@ pub(super) fn each_line(
     let mut lines = Lines::new(file, from.offset, end);
     let mut before = from.before;
     let mut waiting = lines.next()?;
+    let mut short = 0;
     while let Some((_, bytes)) = waiting {
+        short += usize::from(bytes.len() < SHORTEST_ENTRY);
+        if short > MOST_SHORT {
+            return Err(not_a_log("it is not a log: most of its lines are empty"));
+        }
         let following = lines.next()?;
         let seq = place_after(
             before,
@@ -389,37 +413,14 @@ pub(super) fn own_entry(file: &dyn LogBytes, end: u64, seq: Seq) -> io::Result<O
         .filter(|entry| entry.seq == seq))
 }
 
-/// Content of a log's first line.
-#[derive(Debug, Default)]
-pub(super) struct Opening {
-    /// The first line, if it is an entry.
-    pub(super) entry: Option<Entry>,
-    /// What the log continues: from the entry, or from the readable part of a damaged line.
-    pub(super) origin: Option<Origin>,
+/// Returns the last bytes of a log that ends with an entry.
+pub(super) fn ending(head: Head) -> String {
+    format!("{}\"}}\n", head.hash)
 }
 
-/// Reads a log's first line.
-pub(super) fn opening(file: &dyn LogBytes, end: u64) -> io::Result<Opening> {
-    let Some((_, line)) = Lines::new(file, 0, end).next()? else {
-        return Ok(Opening::default());
-    };
-    let entry = Entry::decode(&line).ok();
-    let origin = match &entry {
-        Some(entry) => match &entry.body {
-            Body::Forked(forked) => Some(forked.from.clone()),
-            _ => None,
-        },
-        None => origin_in(&line),
-    };
-    Ok(Opening { entry, origin })
-}
-
-/// Extracts the origin from a damaged line: the damage may be elsewhere in the line.
-fn origin_in(line: &[u8]) -> Option<Origin> {
-    let text = String::from_utf8_lossy(line);
-    let (_, rest) = text.split_once("\"from\":")?;
-    let length = rest.find('}')? + 1;
-    serde_json::from_str(&rest[..length]).ok()
+/// Returns true if the lines of a log end with an entry.
+pub(super) fn ends_with(lines: &[u8], head: Head) -> bool {
+    lines.ends_with(ending(head).as_bytes())
 }
 
 #[cfg(test)]

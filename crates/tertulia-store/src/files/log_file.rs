@@ -15,6 +15,10 @@ use crate::place;
 /// End of the name of a compressed log.
 pub(super) const PACKED: &str = ".zst";
 
+/// The largest credible log, plain or unpacked: many times the limit of a session. A larger one, such
+/// as a file with holes or one that unpacks without end, is not read.
+const LARGEST: u64 = 2 << 30;
+
 /// How often a log is looked for while another process packs or unpacks it.
 const ATTEMPTS: usize = 10;
 
@@ -60,7 +64,7 @@ impl LogFile {
         loop {
             attempts += 1;
             let path = held_by(log);
-            match File::open(&path) {
+            match place::open_regular(&path) {
                 // Another process may have packed or unpacked it meanwhile.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
@@ -72,6 +76,7 @@ impl LogFile {
     }
 
     fn of(mut file: File, is_packed: bool) -> io::Result<LogFile> {
+        assert_credible(file.metadata()?.len())?;
         let packed = match is_packed {
             false => None,
             true => {
@@ -84,6 +89,7 @@ impl LogFile {
                 })
             }
         };
+        assert_credible(packed.as_ref().map_or(0, Packed::size))?;
         Ok(LogFile { file, packed })
     }
 
@@ -144,6 +150,16 @@ impl Packed {
     }
 }
 
+fn assert_credible(size: u64) -> io::Result<()> {
+    match size <= LARGEST {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it is too large for a log: {} MB", size / 1_000_000),
+        )),
+    }
+}
+
 /// Returns the path of a log's compressed file.
 pub(super) fn packed_path(log: &Path) -> PathBuf {
     place::with_suffix(log, PACKED)
@@ -170,7 +186,7 @@ pub(super) fn held_by(log: &Path) -> PathBuf {
 
 /// Returns true if a compressed log has more than so many bytes.
 fn is_longer(packed: &Path, size: u64) -> bool {
-    let opened = File::open(packed).and_then(|file| LogFile::of(file, true));
+    let opened = place::open_regular(packed).and_then(|file| LogFile::of(file, true));
     opened
         .and_then(|log| log.size())
         .is_ok_and(|there| there > size)

@@ -33,6 +33,7 @@ mod log;
 mod log_file;
 mod names;
 mod open;
+mod opening;
 mod owners;
 mod pack;
 mod purge;

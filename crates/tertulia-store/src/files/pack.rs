@@ -6,7 +6,7 @@
 //! removed under its own lock, and made under it until the plain file is gone: otherwise each of two
 //! processes could remove the file that the other one relies on.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -93,7 +93,7 @@ impl FilesEngine {
     /// another process is about to remove.
     fn remove_packed(&self, packed: &Path) -> StoreResult<()> {
         while packed.exists() {
-            let file = match File::open(packed) {
+            let file = match place::open_regular(packed) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file.map_err(|error| place::trouble(packed, "cannot open", error))?,
             };
@@ -130,7 +130,7 @@ impl FilesEngine {
     pub(super) fn unpack(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
         let packed = log_file::packed_path(path);
         while packed.exists() {
-            let file = match File::open(&packed) {
+            let file = match place::open_regular(&packed) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file.map_err(|error| place::trouble(&packed, "cannot open", error))?,
             };

@@ -17,7 +17,7 @@ use super::log_file;
 use super::names::{self, Key, LIVE, Walk};
 use crate::index::logs::documents_of;
 use crate::queue::{QueueLock, Record};
-use crate::{StoreError, StoreResult, check_whole, place, shared_with_forks};
+use crate::{StoreError, StoreResult, check_whole, has_words, place, shared_with_forks};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 
@@ -95,6 +95,46 @@ impl FilesEngine {
             place::sync_folder_of(&path)?;
             // Fails while other sessions of the team are there.
             let _ = path.parent().map(fs::remove_dir);
+        }
+        drop(log);
+        self.marks.put(id);
+        self.forget_files();
+        self.refresh()?;
+        self.forget_derived(number.as_slice())
+    }
+
+    /// Replaces the end of a log by a rename, so that there is always the old one or the new one.
+    pub(super) fn replace_end_of_log(
+        &mut self,
+        id: SessionId,
+        (after, keep): (Head, Head),
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        check_whole(entries)?;
+        let _structure = self.hold_structure()?;
+        self.refresh()?;
+        let path = self.live(id)?;
+        self.unpack(id, &path)?;
+        self.knows_all_forks()?;
+        let log = self.lock_log(&path)?;
+        let head = self.head_of(&path)?.unwrap_or(Head::START);
+        let mut bytes = beginning(&path, keep.seq)?;
+        if head != after || !log::ends_with(&bytes, keep) {
+            return Err(StoreError::Conflict { id, head });
+        }
+        let shared = self.shared_of((id, LIVE), &path)?;
+        if shared.is_some_and(|shared| shared > keep.seq) {
+            return Err(shared_with_forks(id));
+        }
+        bytes.extend(as_lines(entries));
+        let number = self.catalogue()?.number(id, LIVE)?;
+        let number = number.map(i64::cast_unsigned);
+        remove_unfinished(&path)?;
+        self.open.remove(&id);
+        self.marks.put(id);
+        place::write_over(&path, &bytes)?;
+        if has_words(entries) {
+            remove(&self.draft_path(id))?;
         }
         drop(log);
         self.marks.put(id);
@@ -202,7 +242,7 @@ impl FilesEngine {
     pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
         loop {
             let held_by = log_file::held_by(path);
-            let file = match File::open(&held_by) {
+            let file = match place::open_regular(&held_by) {
                 // It has just been packed or unpacked.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound && log_file::is_there(path) =>

@@ -147,12 +147,14 @@ impl FilesEngine {
             session: log.id,
             parent: is,
             parent_was: was,
+            base: family.base_to_name(key),
             last: last.max(family.last_wanted(key)).max(content.known),
             now,
         };
         let salvaged = salvage(&known, &lines);
-        if salvaged.kept == 0 && family.last_wanted(key) == Seq::START {
-            // A log of placeholders alone is no session.
+        if salvaged.kept == 0 && is == Head::START && family.last_wanted(key) == Seq::START {
+            // A log of placeholders alone is no session, unless it is a fork, which still has the
+            // beginning that it shares.
             report
                 .lost
                 .push(all_lost(&format!("session {}", log.id), &salvaged));
@@ -285,6 +287,13 @@ impl Family {
             passed.push(*base);
         }
         passed.len()
+    }
+
+    /// Returns the id that a fork's altered opening is to name, if no log has the id that it names.
+    fn base_to_name(&self, key: Key) -> Option<SessionId> {
+        let (base, origin) = self.origins.get(&key)?;
+        let is_there = self.logs.keys().any(|(id, _)| *id == origin.id);
+        (!is_there).then_some(base.0)
     }
 
     /// Returns the last sequence number that a fork needs of a log.

@@ -4,6 +4,7 @@
 
 mod derived;
 mod home;
+mod hostile;
 mod logs;
 mod purge;
 mod story;
