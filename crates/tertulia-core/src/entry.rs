@@ -10,6 +10,7 @@
 
 mod body;
 mod branch;
+mod housekeeping;
 mod imported;
 mod lineage;
 mod message;
@@ -34,6 +35,7 @@ pub use body::{
 };
 pub use branch::branch_id;
 pub(crate) use branch::with_references;
+pub use housekeeping::{Tail, merged_tail};
 pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{
@@ -41,7 +43,7 @@ pub use message::{
     ToolOutcome, Usage, human, plain,
 };
 pub use numbering::Numbering;
-pub use sealed::{Seal, Sealed};
+pub use sealed::{Seal, SealState, Sealed};
 pub use shell::{ShellCommand, ShellOutput};
 pub use switched::Switched;
 
@@ -414,6 +416,11 @@ impl Entry {
     /// Returns true if the entry has words that are not decrypted.
     pub fn is_sealed(&self) -> bool {
         !self.opened && self.body.has_sealed_words()
+    }
+
+    /// Returns true if the entry is stored with the body that it has.
+    pub fn is_in_plain(&self) -> bool {
+        !self.opened
     }
 
     /// Returns the message if this entry is one.

@@ -2,6 +2,7 @@
 //! entries, so that a repeated import is recognised and adds only new messages.
 
 mod changes;
+mod own;
 #[cfg(test)]
 mod tests;
 
@@ -10,12 +11,13 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 pub use changes::Changes;
+pub use own::{Continuation, LogDigest, Provenance};
 
 use crate::entry::{
-    Body, Created, Entry, Head, Imported, Kind, Message, NewEntry, Role, SpeakerKind, Tasked,
-    Thought,
+    Body, Compacted, Created, Entry, Head, Imported, ImportedRelation, Kind, Message, NewEntry,
+    Role, SpeakerKind, Tasked, Thought,
 };
-use crate::id::{EntryId, SessionId, derived};
+use crate::id::{EntryId, Seq, SessionId, derived};
 use crate::redact::redact;
 use crate::session::{Log, SessionMeta};
 
@@ -87,6 +89,16 @@ pub struct Said {
     pub message: Message,
     /// Thinking before the message, if the program recorded it.
     pub thought: Option<String>,
+    /// Set if the message is a summary by which the program replaced earlier ones in the agent's
+    /// context.
+    pub compacts: Option<Compaction>,
+}
+
+/// What a summary replaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compaction {
+    /// The first message before the summary that it does not cover. Without one, it covers all.
+    pub keeps: Option<EntryId>,
 }
 
 /// Comparison of a session with an existing log of the same id.
@@ -110,6 +122,17 @@ pub enum Meeting {
         /// The task, if it differs from the one at that entry.
         task: Option<String>,
     },
+}
+
+/// What has grown since an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Neither: both end with the same message.
+    Neither,
+    /// The log.
+    Log,
+    /// The session of the other program, or both.
+    Source,
 }
 
 impl Foreign {
@@ -172,6 +195,20 @@ impl Foreign {
         new_entry(EntryId::new(name), self.created_at, body)
     }
 
+    /// Returns the entry that names the session whose agent started this one, for a session `id` that
+    /// was imported before such parents were kept.
+    pub fn naming_parent(&self, id: SessionId) -> Option<NewEntry> {
+        let parent = self.source.parent.as_ref()?;
+        let (program, original) = (&self.source.program, &parent.original);
+        let is_another = Foreign::session_id(program, original) != id;
+        if parent.relation != ImportedRelation::Subagent || !is_another {
+            return None;
+        }
+        let name = derived(&["parent", &id.to_string(), program, original]);
+        let body = Body::Imported(self.source.clone());
+        Some(new_entry(EntryId::new(name), self.created_at, body))
+    }
+
     /// Returns true if an existing session of the same id lacks the origin, or if the other program
     /// has saved the session since. `grows` tells whether messages are added.
     pub fn is_news_to(&self, session: &SessionMeta, grows: bool) -> bool {
@@ -180,7 +217,8 @@ impl Foreign {
             saved_at > session.updated_at.max(known.unwrap_or(session.updated_at))
         });
         // A fork is not the imported session itself.
-        if session.parent.is_some() {
+        let parent = session.parent.as_ref();
+        if parent.is_some_and(|parent| parent.place().is_some()) {
             return false;
         }
         match &session.source {
@@ -190,7 +228,7 @@ impl Foreign {
         }
     }
 
-    /// Returns the entries of one message.
+    /// Returns the entries of one message, also of a summary whose place in the log is not known.
     pub fn saying(&self, said: &Said) -> Vec<NewEntry> {
         let message = new_entry(said.id, said.at, Body::Message(said.message.clone()));
         let thought = said.thought.as_ref().map(|text| {
@@ -201,6 +239,20 @@ impl Foreign {
             new_entry(EntryId::new(name), said.at, body)
         });
         std::iter::once(message).chain(thought).collect()
+    }
+
+    /// Returns the entry of a summary that covers the entries up to `upto`.
+    pub fn compacting(&self, said: &Said, upto: Seq) -> NewEntry {
+        let message = &said.message;
+        let compacted = Compacted {
+            upto,
+            summary: message.content.clone(),
+            agent: message.speaker.name.clone(),
+            model: message.model.clone(),
+            usage: message.usage,
+            thread: message.thread.clone(),
+        };
+        new_entry(said.id, said.at, Body::Compacted(compacted))
     }
 
     /// Returns the entry that sets the team's task, after all messages.
@@ -223,6 +275,30 @@ impl Foreign {
             new_entry(EntryId::new(name), at, body.clone())
         });
         closing.collect()
+    }
+
+    /// Returns which of the two has more: the session as its program keeps it now, or the log that it
+    /// was imported to.
+    pub fn grown(&self, log: &Log) -> Growth {
+        let own = log.entries.iter().filter(|entry| {
+            matches!(
+                entry.body,
+                Body::Message(_) | Body::Compacted(_) | Body::Shell(_)
+            )
+        });
+        let own: Vec<EntryId> = own.map(|entry| entry.id).collect();
+        let recorded: Vec<EntryId> = self.said.iter().map(|said| said.id).collect();
+        // What the session refers to stands before it in the log.
+        let refers = self.fork.as_ref();
+        let refers = refers.is_some_and(|fork| matches!(fork.beginning, Beginning::Referred(_)));
+        let first = recorded.first().filter(|_| refers);
+        let before = first.and_then(|first| own.iter().position(|id| id == first));
+        let own = &own[before.unwrap_or_default()..];
+        match (own == recorded, own.starts_with(&recorded)) {
+            (true, _) => Growth::Neither,
+            (false, true) => Growth::Log,
+            (false, false) => Growth::Source,
+        }
     }
 
     /// Compares the session with a log of the same id.

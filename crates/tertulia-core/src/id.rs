@@ -24,6 +24,11 @@ macro_rules! uuid_id {
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
+
+            /// Returns true if the id was derived from other data, not created.
+            pub fn is_derived(self) -> bool {
+                self.0.get_version_num() == 8
+            }
         }
 
         impl fmt::Display for $name {

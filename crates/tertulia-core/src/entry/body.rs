@@ -467,6 +467,9 @@ pub struct Linked {
     /// where it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Usage of the imported messages before this entry, if the native session holds them, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<Usage>,
 }
 
 /// Compaction summary that replaces older messages in the agents' context.

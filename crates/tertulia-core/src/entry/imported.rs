@@ -37,6 +37,9 @@ pub struct Imported {
     /// The program's session that this one was started from, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ImportedParent>,
+    /// The session of ours that the program's session was exported from, if the file says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported_from: Option<String>,
     /// Tags that the program gave the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -78,6 +81,7 @@ impl Imported {
             cwd: None,
             branch: None,
             parent: None,
+            exported_from: None,
             tags: Vec::new(),
             max_rounds: None,
         }

@@ -1,4 +1,4 @@
-//! Relations between sessions: forks, merges and replays.
+//! Relations between sessions: forks, merges, replays and subagents.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,8 @@ pub enum Relation {
     Merge,
     /// The human messages were replayed.
     Replay,
+    /// An agent of another program's session delegated a task to it. The two share no entries.
+    Subagent,
 }
 
 impl Relation {
@@ -64,6 +66,7 @@ impl Relation {
             Relation::Conflict => "conflict",
             Relation::Merge => "merge",
             Relation::Replay => "replay",
+            Relation::Subagent => "subagent",
         }
     }
 }

@@ -39,6 +39,11 @@ impl Numbering {
         first.map_or(Seq(u64::MAX), |first| first.back(1))
     }
 
+    /// Returns true if no opening stands after the fork's entry `stored`.
+    pub fn is_last_part(&self, stored: Seq) -> bool {
+        self.openings.last().is_none_or(|last| *last <= stored)
+    }
+
     /// Returns the number in the fork of the branch's entry `seq`.
     pub fn stored(&self, seq: Seq) -> Seq {
         let before = self.openings.iter().enumerate();

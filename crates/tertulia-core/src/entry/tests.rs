@@ -154,6 +154,7 @@ fn agent_bodies() -> impl Strategy<Value = Body> {
         text.prop_map(|native| Body::Linked(Linked {
             agent: "a".into(),
             cwd: Some(native.clone()),
+            inherited: Some(Usage::told(1, 2)),
             native
         })),
     ]

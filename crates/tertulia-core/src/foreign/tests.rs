@@ -31,6 +31,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             attachments: Vec::new(),
             client_id: None,
         },
+        compacts: None,
         thought: None,
     });
     Foreign {

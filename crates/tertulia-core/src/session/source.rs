@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::SessionMeta;
+use super::{Parent, SessionMeta};
 use crate::entry::Imported;
 
 /// The session of another program that a session was imported from.
@@ -17,6 +17,9 @@ pub struct Source {
     /// When the program last saved the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<Timestamp>,
+    /// True if that session was exported from one of ours: its usage is not its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exported: bool,
 }
 
 impl Source {
@@ -34,7 +37,13 @@ impl SessionMeta {
             id: imported.original.clone(),
             program: imported.program.clone(),
             saved_at: imported.saved_at,
+            exported: imported.exported_from.is_some(),
         });
+        // A fork inside a subagent is a fork.
+        if self.parent.is_none() {
+            let parent = Parent::of_subagent(imported);
+            self.parent = parent.filter(|parent| parent.id != self.id);
+        }
         if let Some(spoken_at) = imported.spoken_at {
             self.updated_at = self.updated_at.max(spoken_at);
         }
