@@ -1,18 +1,20 @@
 //! Imports conversations of other programs. Messages imported before are recognised, newer ones are
 //! appended, and a conversation that diverged becomes a fork: nothing is overwritten or lost.
 
+mod own;
 mod recorded;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
+use own::OwnSessions;
 use recorded::Trail;
 
 use super::adopt::{append, chunks};
 use super::{Adopted, NewSession, Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
-use tertulia_core::foreign::{Foreign, Identity, Meeting};
+use tertulia_core::foreign::{Foreign, Identity, Meeting, Provenance};
 use tertulia_core::id::{EntryId, SessionId, derived};
 use tertulia_core::query::Lookup;
 use tertulia_core::session::{Log, SessionMeta};
@@ -38,6 +40,8 @@ pub struct Intake<'a> {
     trails: HashMap<SessionId, Trail>,
     /// Imported sessions by their first message, once it matters.
     beginnings: Option<HashMap<EntryId, Vec<SessionId>>>,
+    /// Sessions that other programs may have, too, once it matters.
+    own: Option<OwnSessions>,
 }
 
 /// An imported conversation.
@@ -49,6 +53,10 @@ pub struct Taken {
     pub entries: Vec<Entry>,
     /// Secrets replaced in entries that were written, by kind.
     replaced: BTreeMap<String, u32>,
+    /// Why the session was here already, if it did not come from this file.
+    pub own: Option<Provenance>,
+    /// True if the file may have more than the session, which another process has open.
+    pub waits: bool,
 }
 
 impl Taken {
@@ -61,6 +69,8 @@ impl Taken {
             adopted,
             entries,
             replaced: BTreeMap::new(),
+            own: None,
+            waits: false,
         }
     }
 
@@ -91,6 +101,7 @@ impl Sessions {
             imagined: HashMap::new(),
             trails: HashMap::new(),
             beginnings: None,
+            own: None,
         }
     }
 }
@@ -99,7 +110,10 @@ impl Intake<'_> {
     /// Imports a conversation.
     pub async fn take_in(&mut self, talk: &Foreign) -> StoreResult<Taken> {
         if talk.identity == Identity::Ids {
-            return self.take_in_recorded(talk).await;
+            return match self.take_in_own(talk).await? {
+                Some(taken) => Ok(taken),
+                None => self.take_in_recorded(talk).await,
+            };
         }
         let said = self.said(talk)?;
         let entries = self.whole(talk, talk.id, &said)?;

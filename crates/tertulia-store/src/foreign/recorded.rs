@@ -15,7 +15,7 @@ use tertulia_core::query::{Filter, Lookup, Page, Trash};
 use tertulia_core::session::Log;
 
 /// Number of entries to read at once.
-const PAGE: usize = 1_000;
+pub(super) const PAGE: usize = 1_000;
 /// Attempts to import what another program imports at the same time.
 const ATTEMPTS: usize = 3;
 /// Number of entries after which a chunk is written.
@@ -28,13 +28,27 @@ const CHUNK_BYTES: usize = 4_000_000;
 pub(super) struct Trail {
     messages: Vec<(EntryId, Head)>,
     end: Head,
+    /// True if the session is an imported one, and not known to be made from another.
+    is_orphan: bool,
 }
 
 impl Trail {
+    /// Returns the trail of a log that ends here, of which no message is looked for.
+    pub(super) fn ending(end: Head) -> Trail {
+        Trail {
+            end,
+            ..Trail::default()
+        }
+    }
+
     fn read(&mut self, log: &Log) {
         for entry in &log.entries {
             match &entry.body {
                 Body::Message(_) => self.messages.push((entry.id, entry.head())),
+                // A summary of the program itself; one that was written here has an id of its own.
+                Body::Compacted(_) if entry.id.is_derived() => {
+                    self.messages.push((entry.id, entry.head()));
+                }
                 // Thinking belongs to the message before it.
                 Body::Thought(_) => {
                     if let Some((_, head)) = self.messages.last_mut() {
@@ -75,6 +89,12 @@ impl Trail {
         })
     }
 
+    /// Returns the last entry before a message.
+    fn before_message(&self, id: EntryId) -> Option<Seq> {
+        let place = self.messages.iter().position(|(known, _)| *known == id)?;
+        Some(self.after(place)?.seq)
+    }
+
     /// Returns where the first `count` messages end.
     fn after(&self, count: usize) -> Option<Head> {
         Some(self.messages.get(count.checked_sub(1)?)?.1)
@@ -82,13 +102,13 @@ impl Trail {
 }
 
 /// Where a session branches off another.
-struct Branch {
-    from: Origin,
+pub(super) struct Branch {
+    pub(super) from: Origin,
     /// Number of messages of the other session that it continues.
-    inherited: usize,
+    pub(super) inherited: usize,
     /// Number of its recorded messages among them.
-    shared: usize,
-    relation: Relation,
+    pub(super) shared: usize,
+    pub(super) relation: Relation,
 }
 
 impl Intake<'_> {
@@ -121,7 +141,10 @@ impl Intake<'_> {
             let before = trail.before(talk);
             let shared = trail.shared(talk, before);
             if shared == talk.said.len() {
-                return Ok(Taken::known(id));
+                return match trail.is_orphan && talk.naming_parent(id).is_some() {
+                    true => self.write_more(talk, id, trail, shared).await,
+                    false => Ok(Taken::known(id)),
+                };
             }
             if before + shared == trail.messages.len() {
                 return self.write_more(talk, id, trail, shared).await;
@@ -226,19 +249,20 @@ impl Intake<'_> {
             return Ok(Some(trail.clone()));
         }
         let known = self.sessions.store().find(&Lookup::Id(id), 1).await?;
-        if known.is_empty() {
+        let Some(row) = known.first() else {
             return Ok(None);
-        }
+        };
         let (mut trail, mut after, mut before) = (Trail::default(), Seq::START, Some(Head::START));
         while let Some((log, last)) = self.sessions.load_next(id, after, before, PAGE).await? {
             before = log.entries.last().map(Entry::head);
             after = last;
             trail.read(&log);
         }
+        trail.is_orphan = row.meta.source.is_some() && row.meta.parent.is_none();
         Ok(Some(trail))
     }
 
-    async fn write_new(
+    pub(super) async fn write_new(
         &mut self,
         talk: &Foreign,
         id: SessionId,
@@ -294,14 +318,23 @@ impl Intake<'_> {
         Ok(written.taken(adopted))
     }
 
-    async fn write_more(
+    pub(super) async fn write_more(
         &mut self,
         talk: &Foreign,
         id: SessionId,
         trail: Trail,
         shared: usize,
     ) -> StoreResult<Taken> {
-        let writer = Writer::new(self, id, trail.end, trail);
+        let adopting = talk.naming_parent(id).filter(|_| trail.is_orphan);
+        let end = trail.end;
+        let trail = Trail {
+            is_orphan: false,
+            ..trail
+        };
+        let mut writer = Writer::new(self, id, end, trail);
+        if let Some(adopting) = adopting {
+            writer.push(vec![adopting]).await?;
+        }
         let written = writer.write_messages(talk, shared).await?;
         let entries = written.entries;
         Ok(written.taken(Adopted::Extended { id, entries }))
@@ -338,9 +371,8 @@ struct Written {
 impl Written {
     fn taken(self, adopted: Adopted) -> Taken {
         Taken {
-            adopted,
-            entries: Vec::new(),
             replaced: self.redacted,
+            ..Taken::of(adopted, Vec::new())
         }
     }
 }
@@ -382,9 +414,27 @@ impl<'a, 'b> Writer<'a, 'b> {
     }
 
     async fn write_messages(mut self, talk: &Foreign, shared: usize) -> StoreResult<Written> {
+        // Messages that a summary does not cover, and the ends of what it does.
+        let kept = talk
+            .said
+            .iter()
+            .filter_map(|said| said.compacts.as_ref()?.keeps);
+        let mut before_kept: HashMap<EntryId, Option<Seq>> =
+            kept.map(|id| (id, self.trail.before_message(id))).collect();
         for said in &talk.said[shared..] {
-            // Message and thinking are one append, so that an interrupted import has both or none.
-            self.push(talk.saying(said)).await?;
+            let after = self.chained.seq;
+            if let Some(before) = before_kept.get_mut(&said.id) {
+                *before = Some(after);
+            }
+            let new = match &said.compacts {
+                Some(compaction) => {
+                    let kept = compaction.keeps.and_then(|kept| before_kept.get(&kept));
+                    vec![talk.compacting(said, kept.copied().flatten().unwrap_or(after))]
+                }
+                // Message and thinking are one append, so that an interrupted import has both or none.
+                None => talk.saying(said),
+            };
+            self.push(new).await?;
         }
         for closing in talk.closings(self.id) {
             self.push(vec![closing]).await?;

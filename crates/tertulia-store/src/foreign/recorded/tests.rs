@@ -12,8 +12,8 @@ use crate::files::FilesStore;
 use crate::sqlite::SqliteStore;
 use crate::{Redaction, Sessions, Store};
 use tertulia_core::clock::Clock;
-use tertulia_core::entry::{Role, ToolCall, human, plain};
-use tertulia_core::foreign::{ForeignFork, Said};
+use tertulia_core::entry::{ImportedParent, ImportedRelation, Role, ToolCall, human, plain};
+use tertulia_core::foreign::{Compaction, ForeignFork, Said};
 
 const PROGRAM: &str = "program";
 
@@ -44,6 +44,7 @@ fn session(original: &str, ids: &[&str]) -> Foreign {
             id: Foreign::entry_id(PROGRAM, id),
             at: Timestamp::from_second(10 + place as i64).unwrap(),
             message,
+            compacts: None,
             thought: id.starts_with('?').then(|| format!("about {id}")),
         }
     });
@@ -197,5 +198,115 @@ fn a_preview_says_what_a_write_does() {
         let preview = take_in_all(Doing::Preview);
         assert!(block_on(sessions.row(talks[0].id)).is_err());
         assert_eq!(preview, take_in_all(Doing::Write));
+    });
+}
+
+/// A session that an agent of the session "s" started.
+fn subagent(ids: &[&str]) -> Foreign {
+    let mut talk = session("s/agent-1", ids);
+    talk.source.parent = Some(ImportedParent {
+        original: "s".to_owned(),
+        relation: ImportedRelation::Subagent,
+    });
+    talk
+}
+
+fn parent_of(sessions: &Sessions, id: SessionId) -> Option<(SessionId, Relation)> {
+    let meta = block_on(sessions.row(id)).unwrap().meta;
+    meta.parent.map(|parent| (parent.id, parent.relation))
+}
+
+#[test]
+fn a_subagent_is_a_child_of_its_session() {
+    with_each_store(|sessions| {
+        // It may be imported first.
+        let child = take_in(sessions, &subagent(&["x", "y"])).id();
+        let parent = take_in(sessions, &session("s", &["a", "b"])).id();
+        assert_eq!(
+            parent_of(sessions, child),
+            Some((parent, Relation::Subagent))
+        );
+        assert_eq!(
+            take_in(sessions, &subagent(&["x", "y"])),
+            Adopted::Known { id: child }
+        );
+        assert_eq!(content(sessions, child), ["x", "y"]);
+        let children = Filter {
+            parent: Some(parent),
+            ..Filter::default()
+        };
+        let found = block_on(sessions.store().list(&children, &Page::first(10))).unwrap();
+        let found: Vec<SessionId> = found.rows.iter().map(|row| row.meta.id).collect();
+        assert_eq!(found, [child]);
+    });
+}
+
+#[test]
+fn a_later_import_names_the_parent_of_a_subagent() {
+    with_each_store(|sessions| {
+        // Messages of their own: a session that begins like another is its fork.
+        for ids in [&["x"][..], &["y", "z"]] {
+            let mut earlier = subagent(&ids[..1]);
+            earlier.id = SessionId::new(derived(&[&ids.len().to_string()]));
+            earlier.source.parent = None;
+            let id = take_in(sessions, &earlier).id();
+            assert_eq!(parent_of(sessions, id), None);
+            let mut later = subagent(ids);
+            later.id = id;
+            let taken = take_in(sessions, &later);
+            assert!(matches!(taken, Adopted::Extended { .. }), "{taken:?}");
+            let parent = Foreign::session_id(PROGRAM, "s");
+            assert_eq!(parent_of(sessions, id), Some((parent, Relation::Subagent)));
+            assert_eq!(take_in(sessions, &later), Adopted::Known { id });
+            assert_eq!(content(sessions, id), ids);
+        }
+    });
+}
+
+#[test]
+fn a_summary_of_the_program_is_a_compaction() {
+    with_each_store(|sessions| {
+        // Read at once, after what it covers, and after what it keeps.
+        for (case, keeps, starts) in [(0, false, 5), (1, true, 5), (2, true, 2)] {
+            let id = SessionId::new(derived(&["case", &case.to_string()]));
+            // Messages of their own: a session that begins like another is its fork.
+            let all = ["a", "?b", "c", "summary", "d"].map(|name| format!("{name}{case}"));
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            for end in starts..=all.len() {
+                let mut talk = session("s", &all[..end]);
+                talk.id = id;
+                if let Some(said) = talk.said.get_mut(3) {
+                    let keeps = keeps.then(|| Foreign::entry_id(PROGRAM, all[2]));
+                    said.compacts = Some(Compaction { keeps });
+                }
+                take_in(sessions, &talk);
+                assert_eq!(
+                    take_in(sessions, &talk),
+                    Adopted::Known { id },
+                    "{case} {end}"
+                );
+            }
+            let log = block_on(sessions.load(id)).unwrap();
+            let covered = log.entries.iter().find_map(|entry| match &entry.body {
+                Body::Compacted(compacted) => Some((compacted.upto, compacted.summary.as_str())),
+                _ => None,
+            });
+            let thought = format!("about {}", all[1]);
+            let last = if keeps { thought.as_str() } else { all[2] };
+            let upto = log
+                .entries
+                .iter()
+                .find(|entry| entry.body.searchable() == last)
+                .unwrap()
+                .seq;
+            assert_eq!(covered, Some((upto, all[3])), "{case}");
+            let meta = block_on(sessions.row(id)).unwrap().meta;
+            assert_eq!((meta.messages, meta.compacted), (4, Some(upto)), "{case}");
+            assert_eq!(
+                content(sessions, id),
+                [all[0], all[1], thought.as_str(), all[2], all[4]],
+                "{case}"
+            );
+        }
     });
 }
