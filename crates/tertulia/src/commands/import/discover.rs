@@ -23,7 +23,8 @@ struct History {
 }
 
 /// Lists the histories and returns their paths if they shall be imported.
-pub fn paths(args: &ImportArgs, ui: &mut Ui) -> CommandResult<Option<Vec<PathBuf>>> {
+/// `folder` is the current one.
+pub fn paths(args: &ImportArgs, folder: &Path, ui: &mut Ui) -> CommandResult<Option<Vec<PathBuf>>> {
     let home = env::path("HOME").ok_or_else(|| {
         CommandError::new(ErrorKind::Failed, "HOME is not set")
             .hint("name the folders of the histories instead of --discover")
@@ -31,7 +32,7 @@ pub fn paths(args: &ImportArgs, ui: &mut Ui) -> CommandResult<Option<Vec<PathBuf
     let wanted = |name: &str| args.from.is_none_or(|from| from.name() == name);
     let importers = IMPORTERS.iter().filter(|importer| wanted(importer.name()));
     let found: Vec<History> = importers
-        .flat_map(|importer| histories(*importer, &home))
+        .flat_map(|importer| histories(*importer, &home, folder))
         .collect();
     let paths: Vec<PathBuf> = found.iter().map(|history| history.path.clone()).collect();
     tell(&found, ui);
@@ -48,8 +49,16 @@ pub fn paths(args: &ImportArgs, ui: &mut Ui) -> CommandResult<Option<Vec<PathBuf
     Ok(ui.confirm("Import all of it?").then_some(paths))
 }
 
-fn histories(importer: &'static dyn Importer, home: &Path) -> Vec<History> {
-    let places = importer.places(home, &|name| env::text(name));
+fn histories(importer: &'static dyn Importer, home: &Path, folder: &Path) -> Vec<History> {
+    let mut places = importer.places(home, &|name| env::text(name));
+    // Some programs keep a history in the folder where they run, or in the repository's.
+    let mut folders = folder.ancestors();
+    let repository = folders.find(|folder| folder.join(".git").exists());
+    for folder in [Some(folder), repository].into_iter().flatten() {
+        let own = importer.project_places(folder).into_iter();
+        let own: Vec<PathBuf> = own.filter(|place| !places.contains(place)).collect();
+        places.extend(own);
+    }
     let exists = places.into_iter().filter(|place| place.exists());
     exists
         .filter_map(|path| {

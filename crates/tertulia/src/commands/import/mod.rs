@@ -84,7 +84,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let discovered;
     let paths = match args.discover {
         false => &args.paths,
-        true => match discover::paths(args, ui)? {
+        true => match discover::paths(args, &workspace.settings.cwd, ui)? {
             Some(paths) => {
                 discovered = paths;
                 &discovered
@@ -96,15 +96,22 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ui.note("imported sessions are stored in plain: `tertulia seal REF` seals one");
     }
     match args.watch {
-        false => import(&workspace, paths, args, ui),
+        false => import(&workspace, paths, args, &mut Vec::new(), ui),
         true => watch::run(&workspace, paths, args, ui),
     }
+}
+
+/// A file that has more than an open session, which is imported once that is closed.
+struct Waiting {
+    path: PathBuf,
+    session: SessionId,
 }
 
 fn import(
     workspace: &Workspace,
     paths: &[PathBuf],
     args: &ImportArgs,
+    waiting: &mut Vec<Waiting>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let mut sources = sources::all(paths)?;
@@ -147,6 +154,13 @@ fn import(
     );
     if !args.dry_run {
         index(workspace, ui);
+    }
+    for (source, outcomes) in sources.iter().zip(&outcomes) {
+        let waits = |outcome: &CommandResult<Outcome>| outcome.as_ref().ok()?.waits_for;
+        waiting.extend(outcomes.iter().filter_map(waits).map(|session| Waiting {
+            path: source.path.clone(),
+            session,
+        }));
     }
     report::report(&sources, outcomes, &others, args, ui)
 }

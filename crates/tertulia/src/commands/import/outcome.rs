@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tertulia_core::entry::Imported;
+use tertulia_core::foreign::Provenance;
 use tertulia_core::id::SessionId;
 use tertulia_core::jsonl::SecretCounts;
 use tertulia_store::{Adopted, Taken};
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub object: Value,
     /// True for a session in a whole history of which nothing is new.
     quiet: bool,
+    /// The session that has to be closed before the rest of the file can be imported.
+    pub waits_for: Option<SessionId>,
 }
 
 impl Outcome {
@@ -43,6 +46,7 @@ impl Outcome {
             details: Vec::new(),
             object,
             quiet: false,
+            waits_for: None,
         }
     }
 
@@ -59,6 +63,7 @@ impl Outcome {
             details: Vec::new(),
             object,
             quiet: false,
+            waits_for: None,
         }
     }
 
@@ -69,7 +74,17 @@ impl Outcome {
 
     /// Counts the outcome with the others of a history if nothing is new.
     pub fn in_history(mut self) -> Outcome {
-        self.quiet = self.object["result"] == "known";
+        self.quiet = self.object["result"] == "known" && self.waits_for.is_none();
+        self
+    }
+
+    /// Adds that the rest of the file can be imported once a session is closed.
+    pub fn waiting(mut self, taken: &Taken) -> Outcome {
+        if taken.waits {
+            let id = taken.adopted.id();
+            self.object["result"] = json!("waiting");
+            self.waits_for = Some(id);
+        }
         self
     }
 
@@ -127,6 +142,25 @@ impl Outcome {
         self.object["redacted"] = json!(redacted);
         self
     }
+}
+
+/// Describes the outcome of importing another program's file of a session that was here already.
+pub fn own_words(taken: &Taken, dry_run: bool) -> Option<String> {
+    let id = taken.adopted.id().short();
+    if taken.waits {
+        return Some(format!(
+            "session {id} is open: import again when it is closed"
+        ));
+    }
+    Some(match (taken.own.as_ref()?, taken.adopted) {
+        (Provenance::Run(_), Adopted::Known { .. }) => {
+            format!("nothing new: tertulia ran it as {id}")
+        }
+        (Provenance::Export, Adopted::Known { .. }) => {
+            format!("nothing new: exported from {id}")
+        }
+        (_, adopted) => words(adopted, dry_run, ""),
+    })
 }
 
 /// Describes the outcome of an import; `kept` lists what a new session contains.

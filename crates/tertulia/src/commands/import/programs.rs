@@ -9,7 +9,7 @@ use tertulia_store::{Adopted, Doing, Intake, StoreError};
 
 use super::Taken;
 use super::conversations::RecordedProjects;
-use super::outcome::{Outcome, words};
+use super::outcome::{Outcome, own_words, words};
 use super::sources::Source;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
@@ -51,14 +51,17 @@ impl<'a> Programs<'a> {
                 Ok(taken) => {
                     let mut lost = talk.changes.lost();
                     lost.extend(missing_beginning(&talk, taken.adopted));
-                    let words = self.words(&talk, taken.adopted);
-                    let outcome = Outcome::of(&source.path, taken.adopted, words).with_report(
-                        &taken,
-                        &talk.source,
-                        &kept(&talk),
-                        &talk.changes.changed(),
-                        &lost,
-                    );
+                    let words = own_words(&taken, self.dry_run);
+                    let words = words.unwrap_or_else(|| self.words(&talk, taken.adopted));
+                    let outcome = Outcome::of(&source.path, taken.adopted, words)
+                        .waiting(&taken)
+                        .with_report(
+                            &taken,
+                            &talk.source,
+                            &kept(&talk),
+                            &talk.changes.changed(),
+                            &lost,
+                        );
                     outcomes.push(Ok(match source.in_folder {
                         true => outcome.in_history(),
                         false => outcome,

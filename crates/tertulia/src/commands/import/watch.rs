@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 
-use super::{ImportArgs, import, sources};
+use super::{ImportArgs, Waiting, import, sources};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::ui::Ui;
@@ -18,6 +18,8 @@ use crate::ui::Ui;
 const QUIET: Duration = Duration::from_millis(300);
 /// Longest time that changes wait while more of them come.
 const LONGEST: Duration = Duration::from_secs(3);
+/// Interval at which open sessions are looked at, as long as files wait for one.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// Imports `paths` and then whatever is added to them, until the process is stopped.
 pub fn run(
@@ -37,16 +39,33 @@ pub fn run(
         let watched = watcher.watch(folder, RecursiveMode::Recursive);
         watched.map_err(|error| failed(&error))?;
     }
-    report(import(workspace, paths, args, ui), ui)?;
+    let mut waiting = Vec::new();
+    report(import(workspace, paths, args, &mut waiting, ui), ui)?;
     ui.note("watching for new messages; stop with Ctrl-C");
     loop {
-        let mut changed: Vec<PathBuf> = next_changes(&events, paths)?.into_iter().collect();
+        // A program that tertulia runs writes its file before the session is closed here.
+        let limit = (!waiting.is_empty()).then_some(CLOSING);
+        let mut changed = next_changes(&events, paths, limit)?;
+        changed.extend(closed(workspace, &mut waiting));
         // What was renamed or removed meanwhile has events of its own, or is gone.
         changed.retain(|path| path.exists());
         if !changed.is_empty() {
-            report(import(workspace, &changed, args, ui), ui)?;
+            waiting.retain(|waiting| !changed.contains(&waiting.path));
+            let changed: Vec<PathBuf> = changed.into_iter().collect();
+            report(import(workspace, &changed, args, &mut waiting, ui), ui)?;
         }
     }
+}
+
+/// Takes the files out of `waiting` whose sessions are closed by now.
+fn closed(workspace: &Workspace, waiting: &mut Vec<Waiting>) -> Vec<PathBuf> {
+    let store = workspace.sessions.store();
+    let is_open = |waiting: &mut Waiting| {
+        let holder = workspace.wait(store.holder(waiting.session));
+        matches!(holder, Ok(Some(_)))
+    };
+    let closed = waiting.extract_if(.., |waiting| !is_open(waiting));
+    closed.map(|waiting| waiting.path).collect()
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -70,13 +89,22 @@ fn report(imported: CommandResult<ExitCode>, ui: &mut Ui) -> CommandResult<()> {
     }
 }
 
-/// Waits for changes and returns the files to read: all that changed until it was quiet.
+/// Waits for changes and returns the files to read: all that changed until it was quiet. Returns none
+/// after `limit`.
 fn next_changes(
     events: &Receiver<notify::Result<Event>>,
     paths: &[PathBuf],
+    limit: Option<Duration>,
 ) -> CommandResult<BTreeSet<PathBuf>> {
     let mut changed = BTreeSet::new();
-    let first = events.recv().map_err(|_| ended())?;
+    let first = match limit {
+        None => events.recv().map_err(|_| ended())?,
+        Some(limit) => match events.recv_timeout(limit) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => return Ok(changed),
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+        },
+    };
     collect(first, paths, &mut changed);
     let deadline = Instant::now() + LONGEST;
     while Instant::now() < deadline {
