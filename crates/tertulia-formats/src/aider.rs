@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::importer::{Importer, Input, ReadError, Take, local_time};
 use section::Section;
+use tertulia_core::foreign::Foreign;
 
 /// Name of the program in `import --from`.
 const PROGRAM: &str = "aider";
@@ -63,12 +64,17 @@ impl Importer for Aider {
             };
             let time = local_time(&started);
             let finished = std::mem::replace(&mut section, Section::new(Some(started)));
-            if give(finished, folder.as_deref(), time, take) == ControlFlow::Break(()) {
+            let session = finished.session(time, false);
+            if give(session, folder.as_deref(), take) == ControlFlow::Break(()) {
                 return Ok(());
             }
         }
-        let _ = give(section, folder.as_deref(), None, take);
+        let _ = give(section.session(None, true), folder.as_deref(), take);
         Ok(())
+    }
+
+    fn project_places(&self, folder: &Path) -> Vec<PathBuf> {
+        vec![folder.join(FILE)]
     }
 
     fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
@@ -77,15 +83,9 @@ impl Importer for Aider {
     }
 }
 
-/// Gives the session of a section to `take`, if it has a message. `next` is the time at which the
-/// next one starts.
-fn give(
-    section: Section,
-    folder: Option<&str>,
-    next: Option<jiff::Timestamp>,
-    take: &mut Take<'_>,
-) -> ControlFlow<()> {
-    let Some(mut session) = section.session(next) else {
+/// Gives the session of a section to `take`, if it has a message.
+fn give(session: Option<Foreign>, folder: Option<&str>, take: &mut Take<'_>) -> ControlFlow<()> {
+    let Some(mut session) = session else {
         return ControlFlow::Continue(());
     };
     session.source.cwd = folder.map(str::to_owned);

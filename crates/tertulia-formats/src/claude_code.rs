@@ -4,6 +4,7 @@
 
 mod branches;
 mod line;
+mod machine_text;
 #[cfg(test)]
 mod tests;
 
@@ -96,6 +97,7 @@ struct About {
     cwd: Option<String>,
     branch: Option<String>,
     version: Option<String>,
+    exported_from: Option<String>,
 }
 
 impl About {
@@ -108,6 +110,7 @@ impl About {
         known(&mut self.session, "/sessionId");
         known(&mut self.cwd, "/cwd");
         known(&mut self.branch, "/gitBranch");
+        known(&mut self.exported_from, "/exportedFrom");
         // The version of the program that wrote last.
         if let Some(version) = text_at(line, "/version") {
             self.version = Some(version.to_owned());
@@ -128,6 +131,7 @@ impl About {
         source.cwd.clone_from(&self.cwd);
         source.branch.clone_from(&self.branch);
         source.version.clone_from(&self.version);
+        source.exported_from.clone_from(&self.exported_from);
     }
 }
 

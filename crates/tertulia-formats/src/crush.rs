@@ -71,6 +71,10 @@ impl Importer for Crush {
         };
         vec![folder.join(PROJECTS)]
     }
+
+    fn project_places(&self, folder: &Path) -> Vec<PathBuf> {
+        vec![folder.join(FOLDER)]
+    }
 }
 
 /// Returns true if a file is the list of projects.

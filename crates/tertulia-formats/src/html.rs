@@ -78,7 +78,11 @@ fn heading(meta: &SessionMeta, log: &Log, clock: Clock<'_>) -> String {
     facts.push(("created", clock.time(meta.created_at)));
     facts.push(("updated", clock.time(meta.updated_at)));
     if let Some(parent) = &meta.parent {
-        let relation = format!("{} of {}:{}", parent.relation.name(), parent.id, parent.seq);
+        let (relation, id) = (parent.relation.name(), parent.id);
+        let relation = match parent.place() {
+            Some(seq) => format!("{relation} of {id}:{seq}"),
+            None => format!("{relation} of {id}"),
+        };
         facts.push(("origin", escape(&relation)));
     }
     let facts: String = facts

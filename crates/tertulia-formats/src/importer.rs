@@ -65,6 +65,12 @@ pub trait Importer: std::fmt::Debug + Sync {
     /// Returns the files and folders where the program keeps its sessions. `env` reads environment
     /// variables; `home` is the home folder.
     fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf>;
+
+    /// Returns the files that the program keeps in a folder in which it is run.
+    fn project_places(&self, folder: &Path) -> Vec<PathBuf> {
+        let _ = folder;
+        Vec::new()
+    }
 }
 
 /// Receives the sessions of a file, until it says stop.

@@ -37,12 +37,11 @@ pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
         text.push_str(&format!("- tags: {}\n", one_line(&meta.tags.join(", "))));
     }
     if let Some(parent) = &meta.parent {
-        text.push_str(&format!(
-            "- {} of `{}` at entry {}\n",
-            parent.relation.name(),
-            parent.id,
-            parent.seq
-        ));
+        let (relation, id) = (parent.relation.name(), parent.id);
+        text.push_str(&match parent.place() {
+            Some(seq) => format!("- {relation} of `{id}` at entry {seq}\n"),
+            None => format!("- {relation} of `{id}`\n"),
+        });
     }
     if let Some(merged) = &meta.merged {
         text.push_str(&format!(

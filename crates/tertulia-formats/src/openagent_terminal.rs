@@ -184,6 +184,7 @@ impl SessionFile {
                 id,
                 at,
                 message,
+                compacts: None,
                 thought: None,
             });
         }

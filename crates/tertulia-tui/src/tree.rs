@@ -43,7 +43,7 @@ pub struct Node {
     /// Time of the last message.
     pub updated_at: Timestamp,
     /// Relation to its parent, and the entry at which it was forked; `None` for a root.
-    pub from: Option<(Relation, Seq)>,
+    pub from: Option<(Relation, Option<Seq>)>,
     /// Whether it is the session that the tree was requested for.
     pub is_asked: bool,
     /// Whether it is in the trash.
@@ -197,7 +197,7 @@ fn node(row: &Row, asked: SessionId, parent: Option<usize>, is_last: bool) -> No
         title: one_line(meta.title_or_untitled()).into_owned(),
         messages: meta.messages,
         updated_at: meta.updated_at,
-        from: from.map(|from| (from.relation, from.seq)),
+        from: from.map(|from| (from.relation, from.place())),
         is_asked: meta.id == asked,
         is_trashed: meta.trashed_at.is_some(),
         is_open: row.open,

@@ -38,6 +38,8 @@ enum Author {
 struct Part {
     author: Author,
     text: String,
+    /// The notices of a block, of which each names a message of its own.
+    notices: Vec<String>,
     usage: Option<Usage>,
     /// True if the next line may still belong to it.
     open: bool,
@@ -134,6 +136,7 @@ impl Section {
             _ => self.parts.push(Part {
                 author,
                 text: line.to_owned(),
+                notices: Vec::new(),
                 usage: None,
                 open: true,
             }),
@@ -148,10 +151,15 @@ impl Section {
         self.append(Author::Agent, line);
     }
 
-    /// Adds a notice if it is complete. Each is a message of its own, because the program adds
-    /// others at any later time.
+    /// Adds a notice if it is complete. Those of a block are one message.
     fn notice(&mut self, text: String, complete: bool) {
-        self.close();
+        if self
+            .parts
+            .last()
+            .is_none_or(|part| part.author != Author::Program)
+        {
+            self.close();
+        }
         self.follows = true;
         if !complete {
             self.open_notice = Some(text);
@@ -169,7 +177,16 @@ impl Section {
             return;
         }
         self.append(Author::Program, text);
-        self.close();
+        if let Some(part) = self.parts.last_mut() {
+            part.notices.push(text.to_owned());
+        }
+    }
+
+    /// Leaves out a block at the end of the file: the program may still add to it, and an entry that
+    /// was imported does not change. Returns true if there was one.
+    fn hold_back(&mut self) -> bool {
+        let is_open = |part: &mut Part| part.author == Author::Program && part.open;
+        self.parts.pop_if(is_open).is_some()
     }
 
     /// Returns the answer that a notice of tokens is about: they cover all requests of a prompt.
@@ -181,11 +198,12 @@ impl Section {
     }
 
     /// Returns the session, unless it has only notices. `next` is the time at which the next one
-    /// starts.
-    pub(super) fn session(mut self, next: Option<Timestamp>) -> Option<Foreign> {
+    /// starts, `is_last` tells whether there is none.
+    pub(super) fn session(mut self, next: Option<Timestamp>, is_last: bool) -> Option<Foreign> {
         if let Some(text) = self.open_notice.take() {
             self.notice(text, true);
         }
+        let is_held_back = is_last && self.hold_back();
         for part in &mut self.parts {
             if part.author == Author::Agent {
                 part.text = part.text.trim_matches(['\n', ' ', '\t']).to_owned();
@@ -212,12 +230,16 @@ impl Section {
                 Author::Agent => "agent",
                 Author::Program => "program",
             };
-            key = derived(&[&key.to_string(), author, &part.text]);
+            let text = part.notices.first().unwrap_or(&part.text);
+            key = derived(&[&key.to_string(), author, text]);
             let id = key.to_string();
+            for notice in part.notices.iter().skip(1) {
+                key = derived(&[&key.to_string(), author, notice]);
+            }
             match part.author {
                 Author::User => builder.user(&id, &part.text),
                 Author::Program => {
-                    about.read(&part.text);
+                    part.notices.iter().for_each(|notice| about.read(notice));
                     builder.system(&id, &part.text);
                 }
                 Author::Agent => answer(&id, part, about.model.as_deref(), &mut builder),
@@ -225,6 +247,10 @@ impl Section {
         }
         for _ in 0..self.costs {
             builder.skipped.count("costs");
+        }
+        if is_held_back {
+            let words = "notices at the end, to which the program may still add (1)";
+            builder.changes.lost.push(words.to_owned());
         }
         builder.changes.damaged = self.damaged;
         let mut session = builder.finish(&original, time);

@@ -38,30 +38,34 @@ fn a_history_has_a_session_for_each_start_with_a_prompt() {
     };
     let texts = said(first);
     let prompt = "Greet the user by name\n\nand say goodbye at the end";
-    assert_eq!(texts[6], (Human, prompt));
-    assert_eq!(texts[7].0, Ai);
-    assert!(texts[7].1.starts_with("I'll change `app.py`:\n\n> A quote"));
-    assert!(texts[7].1.contains("\n#### A heading of the model\n"));
-    assert!(texts[7].1.ends_with(">>>>>>> REPLACE\n```"));
+    // What the program says at once is one message.
+    assert_eq!(texts[0].0, System);
+    assert_eq!(texts[0].1.lines().count(), 6);
+    assert_eq!(texts[1], (Human, prompt));
+    assert_eq!(texts[2].0, Ai);
+    assert!(texts[2].1.starts_with("I'll change `app.py`:\n\n> A quote"));
+    assert!(texts[2].1.contains("\n#### A heading of the model\n"));
+    assert!(texts[2].1.ends_with(">>>>>>> REPLACE\n```"));
     assert_eq!(
-        texts[8..],
+        texts[3..],
         [
-            (System, "Applied edit to app.py"),
-            (System, "Commit 1a2b3c4 feat: greet the user"),
-            (Human, "/run python app.py"),
-            (System, "hello Ana\n\n> not a quote\ngoodbye"),
             (
                 System,
-                "Add 0.1k tokens of command output to the chat? (Y)es/(N)o [Yes]: y"
+                "Applied edit to app.py\nCommit 1a2b3c4 feat: greet the user"
+            ),
+            (Human, "/run python app.py"),
+            (
+                System,
+                "hello Ana\n\n> not a quote\ngoodbye\n\
+                 Add 0.1k tokens of command output to the chat? (Y)es/(N)o [Yes]: y"
             ),
             (Human, "/model gpt-4o"),
-            (System, "Aider v0.86.1"),
-            (System, "Model: gpt-4o with diff edit format"),
+            (System, "Aider v0.86.1\nModel: gpt-4o with diff edit format"),
             (Human, "Thanks"),
             (Ai, "You're welcome."),
         ]
     );
-    let answer = &first.said[7];
+    let answer = &first.said[2];
     assert_eq!(answer.thought.as_deref(), Some("They want two things."));
     assert_eq!(
         answer.message.model.as_deref(),
@@ -86,10 +90,29 @@ fn a_history_has_a_session_for_each_start_with_a_prompt() {
     assert_eq!(first.said[0].at, first.created_at);
     assert!(first.changes.lost().join(";").contains("costs (2)"));
     assert_eq!(
-        said(second)[2..],
+        said(second)[1..],
         [(Human, "What does app.py do?"), (Ai, "It greets the user.")]
     );
     assert!(second.changes.lost().is_empty());
+}
+
+#[test]
+fn notices_at_the_end_wait_until_no_more_can_follow() {
+    let beginning = "#### one  \n\nfirst\n\n> Applied edit to a.py  \n";
+    let session = &sessions(beginning.as_bytes())[0];
+    assert_eq!(said(session).len(), 2);
+    assert!(
+        session
+            .changes
+            .lost()
+            .join(";")
+            .contains("notices at the end")
+    );
+    let grown = format!("{beginning}> Commit 1a2b3c4 one  \n\n#### two  \n");
+    let grown = &sessions(grown.as_bytes())[0];
+    let block = "Applied edit to a.py\nCommit 1a2b3c4 one";
+    assert_eq!(said(grown)[2], (SpeakerKind::System, block));
+    assert_eq!(grown.said[..2], session.said[..]);
 }
 
 #[test]

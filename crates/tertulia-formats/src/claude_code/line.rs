@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::machine_text;
 use crate::importer::{Answer, SessionBuilder, Skipped, count_at, is_true_at, text_at};
 use tertulia_core::entry::{ToolCall, ToolOutcome, Usage};
 
@@ -13,6 +14,8 @@ pub(super) struct Pending {
     thought: Option<(String, String)>,
     /// The answer whose usage was added, and where.
     counted: Option<(String, usize)>,
+    /// Ids of the messages that the next compaction summary does not cover.
+    kept: Vec<String>,
 }
 
 impl Pending {
@@ -39,17 +42,15 @@ pub(super) fn is_prompt(line: &Value) -> bool {
 
 /// Returns true if the program wrote the line in the user's place.
 fn is_of_the_program(line: &Value) -> bool {
-    is_true_at(line, "/isMeta") || is_true_at(line, "/isCompactSummary") || is_interruption(line)
-}
-
-fn is_interruption(line: &Value) -> bool {
-    let content = line.pointer("/message/content");
-    let text = match content {
-        Some(Value::Array(blocks)) if blocks.len() == 1 => text_at(&blocks[0], "/text"),
-        Some(Value::String(text)) => Some(text.as_str()),
-        _ => None,
+    let is_machine_text = || match line.pointer("/message/content") {
+        Some(Value::String(text)) => machine_text::is_one(text),
+        Some(Value::Array(blocks)) => {
+            let mut texts = blocks.iter().map(|block| text_at(block, "/text"));
+            !blocks.is_empty() && texts.all(|text| text.is_some_and(machine_text::is_one))
+        }
+        _ => false,
     };
-    text.is_some_and(|text| text.starts_with("[Request interrupted by user"))
+    is_true_at(line, "/isMeta") || is_true_at(line, "/isCompactSummary") || is_machine_text()
 }
 
 /// Adds the messages of a line.
@@ -65,20 +66,50 @@ pub(super) fn read(
     let id = text_at(line, "/uuid").unwrap_or_default();
     match (kind, line.pointer("/message/content")) {
         ("user" | "assistant", _) if id.is_empty() => skipped.count("messages without an id"),
+        ("user", Some(content)) if is_true_at(line, "/isCompactSummary") => {
+            let kept = std::mem::take(&mut pending.kept);
+            builder.compaction(id, Answer::of_text(&all_text(content)), &kept);
+        }
         ("user", Some(content)) => user(line, id, content, builder),
-        ("assistant", Some(content)) if is_true_at(line, "/isApiErrorMessage") => {
+        ("assistant", Some(content))
+            if is_true_at(line, "/isApiErrorMessage") || is_synthetic(line) =>
+        {
             builder.system(id, &all_text(content));
         }
         ("assistant", Some(content)) => assistant(line, id, content, builder, pending),
         ("user" | "assistant", None) => skipped.count("messages without content"),
-        ("system", _) => match text_at(line, "/content").filter(|_| !id.is_empty()) {
-            Some(text) => builder.system(id, text),
-            None => skipped.count(kind),
-        },
+        ("system", _) => {
+            if text_at(line, "/subtype") == Some("compact_boundary") {
+                pending.kept = kept(line);
+            }
+            match text_at(line, "/content").filter(|_| !id.is_empty()) {
+                Some(text) => builder.system(id, text),
+                None => skipped.count(kind),
+            }
+        }
         // Part of the title, which is kept.
         ("summary" | "custom-title" | "ai-title", _) => {}
         _ => skipped.count(kind),
     }
+}
+
+/// Returns true if the program wrote the answer itself, without asking the model.
+fn is_synthetic(line: &Value) -> bool {
+    let blocks = line.pointer("/message/content").and_then(Value::as_array);
+    let is_text = |block: &Value| text_at(block, "/type") == Some("text");
+    text_at(line, "/message/model") == Some("<synthetic>")
+        && blocks.is_some_and(|blocks| blocks.iter().all(is_text))
+}
+
+/// Returns the ids of the messages that the program keeps beside a compaction summary. Results of
+/// tools have the number of their block in theirs.
+fn kept(boundary: &Value) -> Vec<String> {
+    let listed = boundary.pointer("/compactMetadata/preservedMessages/uuids");
+    let listed = listed.and_then(Value::as_array).into_iter().flatten();
+    let first = text_at(boundary, "/compactMetadata/preservedSegment/headUuid");
+    let ids = listed.filter_map(Value::as_str).chain(first);
+    ids.flat_map(|id| [id.to_owned(), format!("{id}#0")])
+        .collect()
 }
 
 fn user(line: &Value, id: &str, content: &Value, builder: &mut SessionBuilder) {
@@ -87,9 +118,14 @@ fn user(line: &Value, id: &str, content: &Value, builder: &mut SessionBuilder) {
         return words(line, id, text, builder);
     };
     let mut written = Vec::new();
+    let is_of_the_program = is_of_the_program(line);
     for (place, block) in blocks.iter().enumerate() {
+        let text = text_at(block, "/text").unwrap_or_default();
         match text_at(block, "/type") {
-            Some("text") => written.push(text_at(block, "/text").unwrap_or_default().to_owned()),
+            Some("text") if !is_of_the_program && machine_text::is_one(text) => {
+                builder.skipped.count("context for the model");
+            }
+            Some("text") => written.push(text.to_owned()),
             Some("tool_result") => {
                 let id = format!("{id}#{place}");
                 result(line, &id, block, builder);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use tertulia_core::entry::{Role, SpeakerKind};
-use tertulia_core::foreign::Beginning;
+use tertulia_core::foreign::{Beginning, Said};
 
 fn sessions(content: &[u8]) -> Vec<Foreign> {
     let input = Input {
@@ -278,4 +278,120 @@ fn what_the_program_wrote_is_not_the_user() {
         kinds,
         [SpeakerKind::System, SpeakerKind::System, SpeakerKind::Human]
     );
+}
+
+#[test]
+fn what_the_program_writes_in_the_users_place_is_not_the_users() {
+    let reminder = "<system-reminder>\nThe file changed.\n</system-reminder>";
+    let content = file(&[
+        line(
+            "user",
+            "1",
+            "",
+            json!(
+                "<command-name>/compact</command-name>\n   <command-message>compact</command-message>\n<command-args></command-args>"
+            ),
+        ),
+        line(
+            "user",
+            "2",
+            "1",
+            json!("<local-command-stdout>Compacted</local-command-stdout>"),
+        ),
+        line(
+            "user",
+            "3",
+            "2",
+            json!("<task-notification>\n<task-id>b1</task-id>\n</task-notification>"),
+        ),
+        line(
+            "user",
+            "4",
+            "3",
+            json!([{ "type": "text", "text": reminder }]),
+        ),
+        line(
+            "user",
+            "5",
+            "4",
+            json!([{ "type": "text", "text": reminder },
+            { "type": "text", "text": "fix <b>this</b>" }]),
+        ),
+        line(
+            "user",
+            "6",
+            "5",
+            json!("<command-line> tools are what I write"),
+        ),
+        line(
+            "user",
+            "7",
+            "6",
+            json!("<system-reminder>one</system-reminder> and words"),
+        ),
+    ]);
+    let sessions = sessions(&content);
+    let [session] = &sessions[..] else {
+        panic!("{sessions:?}");
+    };
+    let kinds = session.said.iter().map(|said| said.message.speaker.kind);
+    let kinds: Vec<SpeakerKind> = kinds.collect();
+    let (system, human) = (SpeakerKind::System, SpeakerKind::Human);
+    assert_eq!(kinds, [system, system, system, system, human, human, human]);
+    assert_eq!(texts(session)[4], "fix <b>this</b>");
+    let lost = session.changes.lost().join(";");
+    assert!(lost.contains("context for the model (1)"), "{lost}");
+}
+
+#[test]
+fn a_recorded_compaction_covers_what_the_program_does_not_keep() {
+    let sessions = sessions(include_bytes!("../../fixtures/claude-code/compacted.jsonl"));
+    let [session] = &sessions[..] else {
+        panic!("{sessions:?}");
+    };
+    let summaries: Vec<&Said> = session
+        .said
+        .iter()
+        .filter(|said| said.compacts.is_some())
+        .collect();
+    let [summary] = &summaries[..] else {
+        panic!("{summaries:?}");
+    };
+    assert!(
+        summary
+            .message
+            .content
+            .starts_with("This session is being continued")
+    );
+    let kept = summary.compacts.as_ref().unwrap().keeps.unwrap();
+    let kept = session.said.iter().find(|said| said.id == kept).unwrap();
+    assert_eq!(kept.message.content, "tool said: echo #1: look around");
+    let humans = session
+        .said
+        .iter()
+        .filter(|said| said.message.speaker.kind == SpeakerKind::Human);
+    let humans: Vec<&str> = humans.map(|said| said.message.content.as_str()).collect();
+    assert_eq!(humans.len(), 4, "{humans:?}");
+    assert_eq!((humans[0], humans[3]), ("first words", "after the summary"));
+    // The program wrote these answers itself.
+    let answers = session
+        .said
+        .iter()
+        .filter(|said| said.message.speaker.kind == SpeakerKind::Ai);
+    assert!(
+        answers
+            .into_iter()
+            .all(|said| said.message.content != "No response requested.")
+    );
+}
+
+#[test]
+fn a_recorded_subagent_names_its_session() {
+    let sessions = sessions(include_bytes!("../../fixtures/claude-code/subagent.jsonl"));
+    let [session] = &sessions[..] else {
+        panic!("{sessions:?}");
+    };
+    let parent = session.source.parent.as_ref().unwrap();
+    assert_eq!(parent.original, "34258832-1b96-4729-b29e-86ca619db867");
+    assert_eq!(parent.relation, ImportedRelation::Subagent);
 }

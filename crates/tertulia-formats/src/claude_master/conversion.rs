@@ -115,6 +115,7 @@ impl Kept {
                 id,
                 at: last,
                 message,
+                compacts: None,
                 thought: turn.thought,
             });
         }

@@ -39,6 +39,8 @@ pub(super) struct About {
     pub(super) cwd: Option<String>,
     branch: Option<String>,
     version: Option<String>,
+    /// The session of ours that was exported to the file.
+    exported_from: Option<String>,
 }
 
 impl About {
@@ -81,6 +83,7 @@ impl About {
             cwd: owned("/cwd"),
             branch: owned("/git/branch"),
             version: owned("/cli_version"),
+            exported_from: owned("/exported_from"),
         }
     }
 
@@ -100,6 +103,7 @@ impl About {
         source.cwd.clone_from(&self.cwd);
         source.branch.clone_from(&self.branch);
         source.version.clone_from(&self.version);
+        source.exported_from.clone_from(&self.exported_from);
         if source.parent.is_some() {
             return;
         }

@@ -95,7 +95,9 @@ impl<'a> Rollout<'a> {
             "event_msg" => self.event(payload, ordinal),
             "token_usage_record" => self.response_usage(payload),
             "compacted" => match text_at(payload, "/message") {
-                Some(summary) => self.system(ordinal, "compacted", summary),
+                Some(summary) => self.add(ordinal, &["compacted", summary], |builder, id| {
+                    builder.compaction(id, Answer::of_text(summary), &[]);
+                }),
                 None => self.branches.skip("encrypted summaries"),
             },
             "inter_agent_communication" => {

@@ -406,3 +406,20 @@ fn its_places_follow_the_environment() {
         [Path::new("/c/archived_sessions"), Path::new("/c/sessions")]
     );
 }
+
+#[test]
+fn a_recorded_compaction_is_one() {
+    let session = one("compacted.jsonl");
+    let summaries = session.said.iter().filter(|said| said.compacts.is_some());
+    let summaries: Vec<&str> = summaries
+        .map(|said| said.message.content.as_str())
+        .collect();
+    assert_eq!(summaries.len(), 2, "{summaries:?}");
+    assert!(summaries[0].starts_with("Another language model started"));
+    let humans = session
+        .said
+        .iter()
+        .filter(|said| said.message.role == Role::User);
+    let humans: Vec<&str> = humans.map(|said| said.message.content.as_str()).collect();
+    assert_eq!(humans, ["first words", "second words", "third words"]);
+}

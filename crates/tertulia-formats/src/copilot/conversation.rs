@@ -21,6 +21,9 @@ pub(super) struct Conversation {
     turn: Option<usize>,
     /// Places of answers, with the user's turn.
     answers: Vec<(Option<usize>, usize)>,
+    /// Figures of requests whose answers follow.
+    recorded: HashMap<String, Usage>,
+    has_records: bool,
     /// Requests whose output was counted with an answer.
     counted: HashSet<String>,
     calls: HashSet<String>,
@@ -35,6 +38,8 @@ impl Default for Conversation {
             thought: None,
             turn: None,
             answers: Vec::new(),
+            recorded: HashMap::new(),
+            has_records: false,
             counted: HashSet::new(),
             calls: HashSet::new(),
             denied: HashSet::new(),
@@ -64,6 +69,11 @@ impl Conversation {
                 thought.push_str(text_at(data, "/content").unwrap_or_default());
             }
             "assistant.usage" => self.usage(data),
+            "session.usage_record" => self.usage_record(data, skipped),
+            "session.compaction_complete" => match text_at(data, "/summaryContent") {
+                Some(summary) => self.builder.compaction(id, Answer::of_text(summary), &[]),
+                None => skipped.count(kind),
+            },
             "tool.execution_start" => self.call(id, data),
             "tool.execution_complete" => self.result(id, data),
             "permission.completed" => {
@@ -141,8 +151,9 @@ impl Conversation {
         let request = text_at(data, "/apiCallId").unwrap_or(id);
         let output = count_at(data, "/outputTokens");
         // All parts of an answer have the figure of the whole.
-        let usage =
-            (output > 0 && self.counted.insert(request.to_owned())).then(|| Usage::told(0, output));
+        let recorded = self.recorded.remove(request);
+        let usage = recorded.or((output > 0).then(|| Usage::told(0, output)));
+        let usage = usage.filter(|_| self.counted.insert(request.to_owned()));
         let place = self.builder.said().len();
         let answer = Answer {
             text,
@@ -159,15 +170,20 @@ impl Conversation {
         }
     }
 
+    /// Keeps the figures of a request until its answer, which the log has after them.
+    fn usage_record(&mut self, data: &Value, skipped: &mut Skipped) {
+        match data.get("usage").zip(text_at(data, "/usage/apiCallId")) {
+            Some((usage, request)) => {
+                self.has_records = true;
+                self.recorded.insert(request.to_owned(), tokens(usage));
+            }
+            None => skipped.count("usage without an answer"),
+        }
+    }
+
     /// Attaches figures that a recording of the live events has, unlike the log on disk.
     fn usage(&mut self, data: &Value) {
-        let usage = Usage {
-            input: count_at(data, "/inputTokens"),
-            output: count_at(data, "/outputTokens"),
-            cache_read: count_at(data, "/cacheReadTokens"),
-            cache_written: count_at(data, "/cacheWriteTokens"),
-            estimated: false,
-        };
+        let usage = tokens(data);
         if let Some((_, place)) = self.answers.last() {
             self.builder.remove_usage(*place);
         }
@@ -220,7 +236,12 @@ impl Conversation {
             self.builder.changes.lost.push(words.to_owned());
         }
         let mut session = self.builder.finish(original, None);
-        let mut without = 0;
+        let mut without = self.recorded.len();
+        // The log itself has the figures of newer versions.
+        let requests = match self.has_records {
+            true => Vec::new(),
+            false => requests,
+        };
         let has_turns = requests.iter().all(|request| request.turn.is_some());
         let by_turn = has_turns && requests.len() != self.answers.len();
         let mut places: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
@@ -252,6 +273,16 @@ impl Conversation {
     }
 }
 
+fn tokens(usage: &Value) -> Usage {
+    Usage {
+        input: count_at(usage, "/inputTokens"),
+        output: count_at(usage, "/outputTokens"),
+        cache_read: count_at(usage, "/cacheReadTokens"),
+        cache_written: count_at(usage, "/cacheWriteTokens"),
+        estimated: false,
+    }
+}
+
 fn call(request: &Value) -> ToolCall {
     ToolCall {
         id: text_at(request, "/toolCallId")
@@ -267,7 +298,6 @@ fn notice<'a>(kind: &str, data: &'a Value) -> Option<&'a str> {
     let pointer = match kind {
         "session.error" | "session.warning" | "session.info" => "/message",
         "system.notification" => "/content",
-        "session.compaction_complete" => "/summaryContent",
         "session.handoff" | "session.task_complete" => "/summary",
         "subagent.failed" => "/error",
         _ => return None,

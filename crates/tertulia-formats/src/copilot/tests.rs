@@ -293,3 +293,19 @@ mod usage_in_the_store {
         assert!((5..300).contains(&failed), "{failed}");
     }
 }
+
+#[test]
+fn usage_records_belong_to_the_answers_of_their_requests() {
+    let log = include_str!(
+        "../../fixtures/copilot/session-state/bd7a021c-194d-4060-80f9-dd2bf42442b7/events.jsonl"
+    );
+    let sessions = of_log(log);
+    let [session] = &sessions[..] else {
+        panic!("{sessions:?}");
+    };
+    let used = session.said.iter().filter_map(|said| said.message.usage);
+    let used: Vec<(u64, u64)> = used.map(|usage| (usage.input, usage.output)).collect();
+    assert_eq!(used, [(5398, 15), (5409, 10)]);
+    let lost = session.changes.lost().join(";");
+    assert!(!lost.contains("usage"), "{lost}");
+}

@@ -36,6 +36,8 @@ pub fn trajectory(meta: &SessionMeta, log: &Log, version: &str) -> Trajectory {
                 total = total.plus(answer.message.usage.unwrap_or_default());
                 agent_step(number, answer)
             }
+            // Only part of what one agent remembers.
+            Line::Summary(..) => continue,
         });
     }
     let count = steps.len();

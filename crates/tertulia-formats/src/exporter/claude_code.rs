@@ -3,7 +3,8 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tertulia_core::entry::{Message, ToolOutcome, Usage};
+use tertulia_core::entry::{Entry, Message, ToolOutcome, Usage};
+use tertulia_core::foreign::Foreign;
 use tertulia_core::id::derived;
 use tertulia_core::session::{Log, SessionMeta};
 
@@ -21,8 +22,7 @@ const LONGEST_FOLDER: usize = 200;
 /// directory if the session recorded none.
 pub fn place(meta: &SessionMeta, cwd: &str) -> ProgramPlace {
     let cwd = meta.cwd.as_deref().unwrap_or(cwd);
-    // Another id than the session's own: the two continue independently.
-    let session = derived(&["export", "claude-code", &meta.id.to_string()]).to_string();
+    let session = Foreign::export_id("claude-code", meta.id);
     ProgramPlace {
         path: format!("{}/{session}.jsonl", project_folder(cwd)),
         cwd: cwd.to_owned(),
@@ -35,6 +35,7 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     let Dialogue { lines, left_out } = Dialogue::of(meta, log, View::OneAgent);
     let mut writer = Writer {
         place,
+        original: meta.id.to_string(),
         parent: None,
         content: String::new(),
         left_out,
@@ -47,6 +48,7 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
             Line::User(words) => writer.words(words, false),
             Line::System(words) => writer.words(words, true),
             Line::Agent(answer) => writer.answer(answer),
+            Line::Summary(entry, summary) => writer.summary(entry, summary),
         }
     }
     ProgramFile {
@@ -67,6 +69,8 @@ pub fn is_untouched(content: &str) -> bool {
 
 struct Writer<'a> {
     place: &'a ProgramPlace,
+    /// The exported session, by which an import recognises it. Claude Code does not mind it.
+    original: String,
     parent: Option<String>,
     content: String,
     left_out: LeftOut,
@@ -87,6 +91,26 @@ impl Writer<'_> {
         let message = json!({ "role": "user", "content": words.text });
         let uuid = words.entry.id.to_string();
         self.line("user", uuid, words.entry.at, message, more);
+    }
+
+    /// Writes a compaction: Claude Code sends nothing that stands before the boundary.
+    fn summary(&mut self, entry: &Entry, summary: &str) {
+        let uuid = derived(&["boundary", &entry.id.to_string()]).to_string();
+        let before = self.parent.take();
+        let mut more = Map::new();
+        more.insert("subtype".into(), json!("compact_boundary"));
+        more.insert("content".into(), json!("Conversation compacted"));
+        more.insert("isMeta".into(), json!(false));
+        more.insert("level".into(), json!("info"));
+        more.insert("logicalParentUuid".into(), json!(before));
+        let facts = json!({ "trigger": "manual", "preTokens": 0 });
+        more.insert("compactMetadata".into(), facts);
+        self.line("system", uuid, entry.at, Value::Null, more);
+        let mut more = Map::new();
+        more.insert("isCompactSummary".into(), json!(true));
+        more.insert("isVisibleInTranscriptOnly".into(), json!(true));
+        let message = json!({ "role": "user", "content": summary });
+        self.line("user", entry.id.to_string(), entry.at, message, more);
     }
 
     fn answer(&mut self, answer: &Answer<'_>) {
@@ -196,6 +220,7 @@ impl Writer<'_> {
             "isSidechain": false,
             "userType": "external",
             "entrypoint": ENTRYPOINT,
+            "exportedFrom": self.original,
             "cwd": self.place.cwd,
             "sessionId": self.place.session,
             "version": VERSION,
@@ -207,6 +232,8 @@ impl Writer<'_> {
         });
         if let Value::Object(fields) = &mut line {
             fields.extend(more);
+            // Lines of the program itself have none.
+            fields.retain(|name, value| name != "message" || !value.is_null());
         }
         self.push(&line);
         self.parent = Some(uuid);

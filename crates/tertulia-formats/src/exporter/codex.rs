@@ -4,7 +4,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use tertulia_core::entry::Usage;
-use tertulia_core::id::derived;
+use tertulia_core::foreign::Foreign;
 use tertulia_core::session::{Log, SessionMeta};
 
 use super::dialogue::{Answer, CallResult, Dialogue, Line, View, Words};
@@ -18,8 +18,7 @@ const ORIGINATOR: &str = "tertulia";
 /// Returns where Codex finds a session: below its folder `sessions`. `cwd` is the working directory
 /// if the session recorded none.
 pub fn place(meta: &SessionMeta, cwd: &str) -> ProgramPlace {
-    // Another id than the session's own: the two continue independently.
-    let session = derived(&["export", "codex", &meta.id.to_string()]).to_string();
+    let session = Foreign::export_id("codex", meta.id);
     let begun = meta.created_at.to_zoned(TimeZone::UTC);
     ProgramPlace {
         path: format!(
@@ -39,12 +38,14 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
         content: String::new(),
         left_out,
     };
-    // No provider is named: Codex resumes a session only with the provider that it names.
+    // No provider is named: Codex resumes a session only with the provider that it names. It does not
+    // mind the field by which an import recognises the session.
     let about = json!({
         "id": place.session,
         "timestamp": meta.created_at,
         "cwd": place.cwd,
         "originator": ORIGINATOR,
+        "exported_from": meta.id,
         "cli_version": VERSION,
         "source": "cli",
     });
@@ -56,6 +57,9 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
                 writer.message(words.entry.at, "developer", "input_text", &words.text);
             }
             Line::Agent(answer) => writer.answer(answer),
+            Line::Summary(entry, summary) => {
+                writer.push(entry.at, "compacted", &json!({ "message": summary }));
+            }
         }
     }
     if meta.titled {
@@ -77,8 +81,11 @@ pub fn is_untouched(content: &str) -> bool {
     let begins = lines
         .next()
         .is_some_and(|line| line["payload"]["originator"] == ORIGINATOR);
-    let is_ours =
-        |line: &Value| line["type"] == "response_item" || has_type_of_ours(&line["payload"]);
+    let is_ours = |line: &Value| {
+        line["type"] == "response_item"
+            || line["type"] == "compacted"
+            || has_type_of_ours(&line["payload"])
+    };
     begins && lines.all(|line| is_ours(&line) && line["payload"].get("id").is_none())
 }
 

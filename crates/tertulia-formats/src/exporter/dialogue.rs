@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 use tertulia_core::entry::{
-    Attachment, Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome,
+    Attachment, Body, Compacted, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome,
 };
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
@@ -46,6 +46,18 @@ pub(super) enum Line<'a> {
     System(Words<'a>),
     /// An answer.
     Agent(Answer<'a>),
+    /// The newest compaction summary: what stands before it is not sent to the agent again.
+    Summary(&'a Entry, &'a str),
+}
+
+impl Line<'_> {
+    fn entry(&self) -> &Entry {
+        match self {
+            Line::User(words) | Line::System(words) => words.entry,
+            Line::Agent(answer) => answer.entry,
+            Line::Summary(entry, _) => entry,
+        }
+    }
 }
 
 /// A message without tool calls.
@@ -123,11 +135,13 @@ impl<'a> Dialogue<'a> {
             dialogue: Dialogue::default(),
             ids: BTreeSet::new(),
             open: HashMap::new(),
+            summary: None,
             view,
         };
         for entry in &log.entries {
             builder.read(entry);
         }
+        builder.place_summary();
         // An entry that does not match its hash can be read all the same.
         let read: BTreeSet<Seq> = log.entries.iter().map(|entry| entry.seq).collect();
         let missing = log
@@ -196,6 +210,8 @@ struct Builder<'a> {
     ids: BTreeSet<String>,
     /// Calls without a result, by their recorded ids.
     open: HashMap<&'a str, OpenCall>,
+    /// The newest summary.
+    summary: Option<(&'a Entry, &'a Compacted)>,
 }
 
 impl<'a> Builder<'a> {
@@ -206,8 +222,36 @@ impl<'a> Builder<'a> {
             Body::Failed(failed) if failed.withdrawn && self.view == View::OneAgent => {
                 self.withdraw();
             }
+            Body::Compacted(compacted) if self.is_of_own_thread(compacted) => {
+                if let Some((older, _)) = self.summary.replace((entry, compacted)) {
+                    self.dialogue.left_out.count_entry(&older.body);
+                }
+            }
             body => self.dialogue.left_out.count_entry(body),
         }
+    }
+
+    /// Returns true if a summary is part of what the agent remembers.
+    fn is_of_own_thread(&self, compacted: &Compacted) -> bool {
+        let thread = PairRole::of_thread(compacted.thread.as_deref());
+        self.view == View::OneAgent
+            && match self.own {
+                Own::Thread(role) => thread == Some(role),
+                Own::Everyone | Own::Speaker(_) => self.kind == Kind::Chat,
+            }
+    }
+
+    /// Inserts the newest summary after the messages that it covers.
+    fn place_summary(&mut self) {
+        let Some((entry, compacted)) = self.summary else {
+            return;
+        };
+        let lines = &mut self.dialogue.lines;
+        let place = lines
+            .iter()
+            .position(|line| line.entry().seq > compacted.upto);
+        let summary = Line::Summary(entry, &compacted.summary);
+        lines.insert(place.unwrap_or(lines.len()), summary);
     }
 
     fn message(&mut self, entry: &'a Entry, message: &'a Message) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tertulia_core::entry::{
     Message, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome, Usage, human, plain,
 };
-use tertulia_core::foreign::{Changes, Foreign, Said};
+use tertulia_core::foreign::{Changes, Compaction, Foreign, Said};
 use tertulia_core::id::EntryId;
 
 /// Parts of a file that are not messages, counted by kind.
@@ -112,6 +112,23 @@ impl SessionBuilder {
         self.push(id, text, message, None);
     }
 
+    /// Adds a summary by which the program replaced the messages before it in the agent's context,
+    /// except those that it calls `kept`.
+    pub fn compaction(&mut self, id: &str, summary: Answer<'_>, kept: &[String]) {
+        let message = Message {
+            usage: summary.usage,
+            model: summary.model.map(str::to_owned),
+            ..plain(&self.agent, Role::System, String::new())
+        };
+        let kept = kept.iter().map(|id| Foreign::entry_id(self.program, id));
+        let keeps = kept.into_iter().find(|id| self.known.contains(id));
+        let count = self.said.len();
+        self.push(id, summary.text, message, None);
+        if let Some(said) = self.said.get_mut(count) {
+            said.compacts = Some(Compaction { keeps });
+        }
+    }
+
     /// Adds an answer of the agent.
     pub fn agent(&mut self, id: &str, answer: Answer<'_>) {
         let Answer {
@@ -205,6 +222,7 @@ impl SessionBuilder {
             at: self.time.unwrap_or(Timestamp::UNIX_EPOCH),
             message: Message { content, ..message },
             thought,
+            compacts: None,
         });
     }
 
@@ -256,6 +274,16 @@ pub struct Answer<'a> {
     pub model: Option<&'a str>,
     /// True if the answer was cut off.
     pub interrupted: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// Returns an answer of which only the text is known.
+    pub fn of_text(text: &'a str) -> Answer<'a> {
+        Answer {
+            text,
+            ..Answer::default()
+        }
+    }
 }
 
 /// Returns a tool call with arguments that the program recorded as JSON in a string.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::message::{self, Step};
 use super::{AGENT, PROGRAM};
-use crate::importer::{Answer, SessionBuilder, milliseconds_at, text_at};
+use crate::importer::{Answer, SessionBuilder, is_true_at, milliseconds_at, text_at};
 use tertulia_core::entry::{ImportedParent, ImportedRelation};
 use tertulia_core::foreign::Foreign;
 use tertulia_core::id::derived;
@@ -126,7 +126,10 @@ impl Session {
             model: text_at(info, "/modelID"),
             interrupted: is_cut,
         };
-        self.builder.agent(&id, answer);
+        match is_true_at(info, "/summary") && !is_cut && answer.tool_calls.is_empty() {
+            true => self.builder.compaction(&id, answer, &[]),
+            false => self.builder.agent(&id, answer),
+        }
         for (call, text, outcome) in step.results {
             let id = self.next(&["result", created, &call]);
             self.builder.tool_result(&id, &call, &text, outcome);

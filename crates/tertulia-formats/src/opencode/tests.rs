@@ -501,3 +501,42 @@ mod database {
         assert!(error.unwrap_err().to_string().contains("standard input"));
     }
 }
+
+#[test]
+fn a_summary_is_a_compaction() {
+    let answer = |id: &str, time: u64, text: &str, more: Value| {
+        let mut info = json!({
+            "id": id, "role": "assistant", "modelID": "m", "tokens": { "input": 7, "output": 2 },
+            "time": { "created": time, "completed": time },
+        });
+        info.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({ "info": info, "parts": [{ "type": "text", "text": text }] })
+    };
+    let prompt = |time: u64, text: &str| {
+        json!({
+            "info": { "id": text, "role": "user", "time": { "created": time } },
+            "parts": [{ "type": "text", "text": text }],
+        })
+    };
+    let document = json!({
+        "info": { "id": "ses_1", "time": { "created": 1 } },
+        "messages": [
+            prompt(1, "one"),
+            answer("a", 2, "first", json!({})),
+            answer("b", 3, "what was said", json!({ "summary": true })),
+            prompt(4, "two"),
+        ],
+    });
+    let sessions = read(
+        &Opencode,
+        Path::new("a.json"),
+        document.to_string().as_bytes(),
+    )
+    .unwrap();
+    let said = &sessions[0].said;
+    let compacts: Vec<bool> = said.iter().map(|said| said.compacts.is_some()).collect();
+    assert_eq!(compacts, [false, false, true, false]);
+    assert_eq!(said[2].message.usage.map(|usage| usage.input), Some(7));
+}

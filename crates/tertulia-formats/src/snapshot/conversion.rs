@@ -31,6 +31,7 @@ impl Snapshot {
                 id,
                 at: message.at,
                 message: said,
+                compacts: None,
                 thought: None,
             }
         });

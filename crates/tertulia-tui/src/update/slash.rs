@@ -298,7 +298,11 @@ fn info(state: &State) -> Vec<Line> {
         ("context", format!("{} {words}", context.percent()))
     }));
     if let Some(parent) = &meta.parent {
-        rows.push(("continues", parent.id.to_string()));
+        let relation = match parent.place() {
+            Some(_) => "continues",
+            None => "subagent of",
+        };
+        rows.push((relation, parent.id.to_string()));
     }
     lines.extend(facts(&rows));
     lines

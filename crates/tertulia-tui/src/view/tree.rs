@@ -62,7 +62,10 @@ fn draw_node(node: &Node, lead: &str, look: Look, area: Rect, buffer: &mut Buffe
 fn facts(node: &Node, look: Look) -> String {
     let mut facts = Vec::new();
     if let Some((relation, seq)) = node.from {
-        facts.push(format!("{} at {seq}", relation.name()));
+        facts.push(match seq {
+            Some(seq) => format!("{} at {seq}", relation.name()),
+            None => relation.name().to_owned(),
+        });
     }
     facts.push(counted(node.messages, "message"));
     facts.push(ago(node.updated_at, look.now));

@@ -138,3 +138,19 @@ fn a_folder_is_watched_by_a_relative_path_and_files_may_vanish() {
     append(&folder.join("a.jsonl"), &line("s", "4", "1", "two"));
     said("s", &["one", "two"]);
 }
+
+#[test]
+fn a_history_in_the_current_folder_is_found() {
+    let home = Home::new();
+    let history = "# aider chat started at 2025-03-01 09:00:00\n\n#### hello  \n\nHi.\n";
+    fs::write(home.project().join(".aider.chat.history.md"), history).unwrap();
+    let args = ["import", "--discover", "--json"];
+    let found = home
+        .prepare(&args)
+        .env("HOME", home.path())
+        .run()
+        .ok()
+        .json();
+    assert_eq!(found["found"][0]["program"], "aider", "{found}");
+    assert_eq!(found["found"].as_array().unwrap().len(), 1, "{found}");
+}

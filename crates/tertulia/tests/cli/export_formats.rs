@@ -84,9 +84,10 @@ fn an_export_for_claude_code_is_imported_as_the_same_messages() {
             .collect()
     };
     assert_eq!(said(&other, session), said(home, &id));
-    // It is another session, so that both may go on.
-    home.prepare(&["import", "-"]).stdin(&content).run().ok();
-    assert_eq!(home.all().len(), 2);
+    // Where the session is, it is recognised.
+    let imported = home.prepare(&["import", "-"]).stdin(&content).run().ok();
+    imported.says("nothing new: exported from");
+    assert_eq!(home.all().len(), 1);
 }
 
 #[test]

@@ -306,3 +306,78 @@ fn usage_of_an_export_that_is_imported_again_counts_once() {
     let after = home.run(&["stats", "--all", "--json"]).ok().json();
     assert_eq!(after["totals"]["tokens"], before["totals"]["tokens"]);
 }
+
+const COMPACTED: &str = "34258832-1b96-4729-b29e-86ca619db867";
+
+#[test]
+fn a_subagent_is_a_child_of_its_session() {
+    both(|home| {
+        // The child is imported first.
+        let [child, parent] =
+            ["subagent.jsonl", "compacted.jsonl"].map(|name| recorded("claude-code").join(name));
+        import(home, std::slice::from_ref(&child), &[]);
+        import(home, std::slice::from_ref(&parent), &[]);
+        let session = session(home, COMPACTED);
+        let id = session["id"].as_str().unwrap();
+        let original = format!("{COMPACTED}/agent-a7b6b471962cc8550");
+        let child = home.show(&original);
+        assert_eq!(child["parent"]["id"], id);
+        assert_eq!(child["parent"]["relation"], "subagent");
+        let listed = all(home);
+        let listed = listed.iter().find(|one| one["id"] == child["id"]).unwrap();
+        assert_eq!(listed["parent"], child["parent"]);
+        let said = format!("subagent of {}", &id[28..]);
+        home.run(&["show", &original]).ok().says(&said);
+        let graph = home.run(&["log", "--graph", COMPACTED]).ok();
+        graph.says("└─").says("subagent · 2 messages");
+        home.run(&["doctor"]).ok();
+    });
+}
+
+#[test]
+fn words_of_a_program_and_its_compaction_are_what_they_are() {
+    let home = &Home::new();
+    import(
+        home,
+        &[recorded("claude-code").join("compacted.jsonl")],
+        &[],
+    );
+    let session = session(home, COMPACTED);
+    assert_eq!(session["title"], "first words");
+    let entries = session["entries"].as_array().unwrap();
+    let human = entries
+        .iter()
+        .filter(|entry| entry["speaker"]["kind"] == "human");
+    let human: Vec<&str> = human
+        .map(|entry| entry["content"].as_str().unwrap())
+        .collect();
+    assert!(
+        human.iter().all(|words| !words.starts_with('<')),
+        "{human:?}"
+    );
+    let compacted = entries
+        .iter()
+        .find(|entry| entry["type"] == "compacted")
+        .unwrap();
+    let upto = compacted["upto"].as_u64().unwrap();
+    let kept = entries
+        .iter()
+        .find(|entry| entry["seq"] == upto + 1)
+        .unwrap();
+    assert_eq!(kept["content"], "tool said: echo #1: look around");
+    home.run(&["show", COMPACTED])
+        .ok()
+        .says("compacted up to entry");
+    // Agents of other programs are sent the summary in place of what it covers.
+    for (format, mark) in [("claude-code", "isCompactSummary"), ("codex", "compacted")] {
+        let file = home.path().join(format).with_extension("jsonl");
+        let name = file.to_str().unwrap();
+        home.run(&["export", COMPACTED, "--format", format, "-o", name])
+            .ok();
+        let text = fs::read_to_string(&file).unwrap();
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}"));
+        assert!(place("second words") < place(mark));
+        assert!(place(mark) < place("tool said: echo #1"));
+        assert!(place(mark) < place("after the summary"));
+    }
+}

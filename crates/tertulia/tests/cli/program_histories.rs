@@ -56,7 +56,7 @@ fn a_history_of_aider_grows() {
     assert_eq!(results(&imported), ["created", "created"]);
     assert_eq!(
         imported[0]["kept"],
-        json!({ "messages": 18, "tool_calls": 0, "thoughts": 1, "usage": 2 })
+        json!({ "messages": 10, "tool_calls": 0, "thoughts": 1, "usage": 2 })
     );
     assert_eq!(results(&import(home, &folder)), ["known", "known"]);
     home.run(&["list", "--all"])
@@ -72,7 +72,7 @@ fn a_history_of_aider_grows() {
     file.write_all(b"\n#### And then?  \n\nIt ends.\n\n")
         .unwrap();
     assert_eq!(results(&import(home, &path)), ["known", "extended"]);
-    assert_eq!(home.said(id)[4..], ["And then?", "It ends."]);
+    assert_eq!(home.said(id)[3..], ["And then?", "It ends."]);
     // A copy in another place is the same history.
     let copy = home.folder("copy").join(".aider.chat.history.md");
     fs::copy(&path, &copy).unwrap();
