@@ -27,6 +27,14 @@ const UNITS: f64 = 1_000_000.0;
 /// Highest accepted price, in dollars per million tokens.
 pub const HIGHEST: f64 = 1_000_000.0;
 
+/// Returns the name of a model without the context size that Claude Code adds to it in brackets.
+pub fn base_model(model: &str) -> &str {
+    match model.split_once('[') {
+        Some((base, _)) if model.ends_with(']') && !base.is_empty() => base,
+        _ => model,
+    }
+}
+
 /// Price of a model, in 10⁻¹² dollars per token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {

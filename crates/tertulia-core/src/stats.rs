@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 
 use crate::entry::{Kind, Usage};
 use crate::id::SessionId;
-use crate::price::{Cost, PriceTable, Schedule};
+use crate::price::{Cost, PriceTable, Schedule, base_model};
 use crate::project;
 pub use groups::{By, Group, with_empty_days};
 pub use report::{LongSession, Report, ReportScope};
@@ -201,6 +201,12 @@ impl Figures {
                     .and_then(|schedule| schedule.at(slot_start(slot)))
                     .map(|price| price.cost(&cell.usage)),
             };
+            // Its price may depend on the size of the context; it is one model all the same.
+            let model = cell.model.map(|model| match base_model(&model) {
+                base if base == &*model => model,
+                base => base.into(),
+            });
+            let cell = Cell { model, ..cell };
             PricedCell { cell, at, cost }
         });
         Figures {
@@ -290,10 +296,12 @@ impl Figures {
         }
     }
 
-    fn project_name(&self, id: SessionId) -> Option<String> {
-        let facts = self.facts(id)?;
-        let project = facts.project.as_deref()?;
-        Some(project::name(project, facts.cwd.as_deref()))
+    fn project_names(&self) -> project::Names {
+        let sessions = self.sessions.values();
+        project::Names::of(sessions.filter_map(|facts| {
+            let project = facts.project.as_deref()?;
+            Some((project, facts.cwd.as_deref()))
+        }))
     }
 }
 

@@ -5,14 +5,19 @@
 //! that catching up reads only what is new.
 //!
 //! **Each usage event counts once.** Sessions can share an event: a fork that lost its parent, an
-//! import of a copied conversation, a merge. The session that was created first owns the event, and
-//! its figures are the highest of all copies. Which copy counts depends on the copies alone, not on
-//! the order in which they were read.
+//! import of a copied conversation, a merge, an export that was imported. The answer that tertulia
+//! recorded itself owns the event, else the session that was created first; an export never does if
+//! there is another one. Its figures are the highest of all copies, and a copy tells the model if the
+//! owner does not. Which copy counts depends on the copies alone, not on the order in which they were
+//! read. What a program wrote while tertulia waited for its answer counts for the session that ran it,
+//! not for an import of the program's file.
 //!
-//! Parts: `facts` (an entry to rows, pure), `catch_up` (reads the store), `record` (writes rows),
+//! Parts: `facts` (an entry to rows, pure), `catch_up` (reads the store), `coverage`
+//! (imports of what tertulia ran), `record` (writes rows),
 //! `figures` (queries).
 
 mod catch_up;
+mod coverage;
 mod facts;
 mod figures;
 mod record;
@@ -33,35 +38,48 @@ pub use figures::FileTouched;
 /// Name of the derived file.
 pub(super) const NAME: &str = "ledger";
 /// Changes whenever rows are derived differently; a ledger of another version is rebuilt.
-const VERSION: u32 = 1;
+const VERSION: u32 = 3;
 /// How long removing a purged session waits for another process that catches up.
 const PURGE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// - `state`: whether all sessions were counted once, and the last one that a call with little time
+///   looked at.
 /// - `session`: one row per session. Its own entries follow `base`; `seq` and `hash` are the
 ///   watermark. `messages`, `first` and `last` are of its own messages, `unread` counts entries that
-///   could not be read.
-/// - `entry`: messages and compactions. `event` identifies the usage, `counts` is how it counts
-///   (see `record`).
+///   could not be read. `program` and `original` name the session that it was imported from,
+///   `exported` tells whether that one was exported from here.
+/// - `entry`: messages and compactions. `event` identifies the usage, `own` tells whether the entry
+///   itself does so, `counts` is how it counts (see `record`). `prompt` tells whether an agent was
+///   given the message, `covered` whether another session ran the program that wrote it.
+/// - `link`: the programs' own sessions that a session ran.
 /// - `call`: tool calls, the `n`th of an entry. `outcome` is empty until the result is there.
 /// - `file`: files that a call names.
 /// - `name`, `path`: models, agents and tools; files.
 const SCHEMA: &str = "
-CREATE TABLE state(complete INTEGER NOT NULL);
-INSERT INTO state VALUES(0);
+CREATE TABLE state(complete INTEGER NOT NULL, reached TEXT);
+INSERT INTO state VALUES(0, NULL);
 CREATE TABLE name(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE path(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE session(
   no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, seq INTEGER NOT NULL, hash BLOB NOT NULL,
   base INTEGER NOT NULL, created INTEGER NOT NULL, kind TEXT NOT NULL, team TEXT, project TEXT,
   cwd TEXT, tags TEXT NOT NULL, trashed INTEGER NOT NULL, messages INTEGER NOT NULL,
-  first INTEGER, last INTEGER, unread INTEGER NOT NULL
+  first INTEGER, last INTEGER, unread INTEGER NOT NULL,
+  program TEXT, original TEXT, exported INTEGER NOT NULL
 );
 CREATE TABLE entry(
   session INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, event BLOB NOT NULL,
-  message INTEGER NOT NULL, agent INTEGER, model INTEGER, input INTEGER, output INTEGER,
+  own INTEGER NOT NULL, message INTEGER NOT NULL, agent INTEGER, model INTEGER, input INTEGER, output INTEGER,
   cache_read INTEGER, cache_written INTEGER, estimated INTEGER, counts INTEGER NOT NULL,
+  prompt INTEGER NOT NULL, covered INTEGER NOT NULL,
   PRIMARY KEY(session, seq)
 ) WITHOUT ROWID;
+CREATE INDEX session_original ON session(original) WHERE original IS NOT NULL;
+CREATE TABLE link(
+  session INTEGER NOT NULL, seq INTEGER NOT NULL, agent INTEGER NOT NULL, native TEXT NOT NULL,
+  PRIMARY KEY(session, seq)
+) WITHOUT ROWID;
+CREATE INDEX link_native ON link(native);
 CREATE INDEX entry_event ON entry(event);
 CREATE INDEX entry_at ON entry(at);
 CREATE TABLE call(
@@ -75,7 +93,9 @@ CREATE TABLE file(
 ) WITHOUT ROWID;
 CREATE INDEX file_path ON file(path);";
 
-const TABLES: &[&str] = &["state", "name", "path", "session", "entry", "call", "file"];
+const TABLES: &[&str] = &[
+    "state", "name", "path", "session", "link", "entry", "call", "file",
+];
 
 /// The open ledger. Its operations block the calling thread.
 #[derive(Debug)]

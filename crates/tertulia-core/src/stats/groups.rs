@@ -93,7 +93,7 @@ impl Figures {
                 let agent = priced.cell.agent.as_deref()?;
                 named(Some(agent))
             }),
-            By::Project => self.group(|priced| Some(self.project_name(priced.cell.session))),
+            By::Project => self.by_project(),
             By::Team => self.group(|priced| {
                 let facts = self.facts(priced.cell.session);
                 named(facts.and_then(|facts| facts.team.as_deref()))
@@ -114,6 +114,20 @@ impl Figures {
             groups.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.key.cmp(&b.key)));
         }
         groups
+    }
+
+    /// Groups by project. Each has a name of its own, also if their folders have the same.
+    fn by_project(&self) -> BTreeMap<Option<String>, Amount> {
+        let facts = |id: SessionId| self.facts(id);
+        let groups = self.group(|priced| {
+            let facts = facts(priced.cell.session);
+            Some(facts.and_then(|facts| facts.project.as_deref()))
+        });
+        let names = self.project_names();
+        let groups = groups.into_iter();
+        groups
+            .map(|(id, amount)| (id.map(|_| names.get(id).to_owned()), amount))
+            .collect()
     }
 
     /// Returns the sessions with the most messages, at most `count`.

@@ -174,3 +174,14 @@ fn days_without_messages_are_filled_in() {
     assert_eq!(keys(&long).last(), Some(&"2026-03-02"));
     assert_eq!(with_empty_days(&[]), []);
 }
+
+#[test]
+fn a_model_with_a_larger_context_is_the_same_model() {
+    let at = "2026-11-17T12:00:00Z";
+    let cells = ["m", "m[1m]"].map(|model| cell(1, at, Some(model), 1, (10, 1)));
+    let table = PriceTable::default();
+    let figures = Figures::new(cells.to_vec(), Vec::new(), &table, &TimeZone::UTC);
+    let groups = figures.by(By::Model);
+    assert_eq!(keys(&groups), ["m"]);
+    assert_eq!(groups[0].amount.usage.input, 20);
+}

@@ -27,7 +27,8 @@ const ATTEMPTS: usize = 3;
 pub enum Extent {
     /// All of them.
     All,
-    /// The newest, until some in a row are unchanged. Imports of old conversations are missed.
+    /// The newest, until some in a row are unchanged, then others: each call goes on where the last
+    /// one stopped, so that several calls look at all of them.
     Newest,
 }
 
@@ -69,7 +70,10 @@ impl Ledger {
             run.skipped = false;
             match extent {
                 Extent::All => run.all(progress).await?,
-                Extent::Newest => run.newest().await?,
+                Extent::Newest => {
+                    run.newest().await?;
+                    run.others().await?;
+                }
             }
             run.flush()?;
             // What another process has begun to read may not be whole yet.
@@ -171,21 +175,64 @@ impl Run<'_> {
                     continue;
                 }
                 unchanged = false;
+                self.follow_listed(meta, from).await?;
+                // Asked afterwards: each call makes progress, however short its time is.
                 if self.is_over() {
                     return Ok(());
                 }
-                let parent = match &meta.parent {
-                    Some(parent) => self.ledger.watermark(parent.id)?,
-                    None => None,
-                };
-                let base = base_of(&meta, |_| parent.map(|parent| parent.head.seq));
-                self.follow(meta, base, from).await?;
             }
             cursor = listing.next;
             if unchanged || cursor.is_none() {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at the sessions after those that an earlier call looked at, until time is up. A ledger
+    /// that had all of them once looks at a few, since an import may add old ones.
+    async fn others(&mut self) -> StoreResult<()> {
+        let was_complete = self.ledger.is_complete()?;
+        let mut cursor = self.ledger.reached()?;
+        while !self.done.paused {
+            let page = Page {
+                limit: SHORT_PAGE,
+                cursor,
+            };
+            let listing = self.store.list(&everything(), &page).await?;
+            for row in listing.rows {
+                let from = self.ledger.watermark(row.meta.id)?;
+                if from.is_some_and(|from| from.head == row.meta.head) {
+                    continue;
+                }
+                self.follow_listed(row.meta, from).await?;
+                if self.is_over() {
+                    return Ok(());
+                }
+            }
+            self.flush()?;
+            cursor = listing.next;
+            self.ledger.set_reached(cursor.as_ref())?;
+            if cursor.is_none() {
+                return self.ledger.set_complete(true);
+            }
+            if was_complete || self.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn follow_listed(
+        &mut self,
+        meta: SessionMeta,
+        from: Option<Watermark>,
+    ) -> StoreResult<()> {
+        let parent = match &meta.parent {
+            Some(parent) => self.ledger.watermark(parent.id)?,
+            None => None,
+        };
+        let base = base_of(&meta, |_| parent.map(|parent| parent.head.seq));
+        self.follow(meta, base, from).await
     }
 
     /// Reads a session from its watermark on, or from its beginning if its log was replaced.
@@ -244,6 +291,7 @@ impl Run<'_> {
                 afresh,
                 to: Watermark { base, head: at },
                 entries: Vec::new(),
+                links: Vec::new(),
                 unread: 0,
             };
             let mut seq = at.seq;
@@ -253,6 +301,7 @@ impl Run<'_> {
                 match Entry::decode(&line.bytes) {
                     Ok(entry) => {
                         at = entry.head();
+                        step.links.extend(facts::link_of(&entry));
                         step.entries.extend(facts::of(&entry, meta.cwd.as_deref()));
                     }
                     Err(_) => {

@@ -1,7 +1,7 @@
 //! Rows of the ledger for one entry.
 
 use tertulia_core::entry::{
-    Body, Compacted, Entry, Hash, Message, Sealed, SpeakerKind, ToolOutcome, Usage,
+    Body, Compacted, Entry, Hash, Linked, Message, Role, Sealed, SpeakerKind, ToolOutcome, Usage,
 };
 use tertulia_core::id::Seq;
 use tertulia_core::tool_files::{FileTouch, files_of, resolved};
@@ -21,6 +21,10 @@ pub(super) struct EntryFacts {
     /// Microseconds since 1970.
     pub(super) at: i64,
     pub(super) event: Event,
+    /// True if the event is known by the entry's own id: it is no copy.
+    pub(super) own: bool,
+    /// True for a message that is not an agent's or a tool's.
+    pub(super) prompt: bool,
     /// True for a message, false for a compaction.
     pub(super) is_message: bool,
     pub(super) agent: Option<String>,
@@ -29,6 +33,26 @@ pub(super) struct EntryFacts {
     pub(super) calls: Vec<CallFacts>,
     /// The call that the entry answers.
     pub(super) answers: Option<(String, ToolOutcome)>,
+}
+
+/// A program's own session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LinkFacts {
+    pub(super) seq: Seq,
+    pub(super) agent: String,
+    pub(super) native: String,
+}
+
+/// Returns the program's own session that an entry names.
+pub(super) fn link_of(entry: &Entry) -> Option<LinkFacts> {
+    let Body::Linked(Linked { agent, native, .. }) = &entry.body else {
+        return None;
+    };
+    Some(LinkFacts {
+        seq: entry.seq,
+        agent: agent.clone(),
+        native: native.clone(),
+    })
 }
 
 /// A tool call.
@@ -55,6 +79,8 @@ fn of_message(entry: &Entry, message: &Message, cwd: Option<&str>) -> EntryFacts
         seq: entry.seq,
         at: entry.at.as_microsecond(),
         event: key_of(entry, message.usage_id.as_deref()),
+        own: message.usage_id.is_none(),
+        prompt: message.speaker.kind != SpeakerKind::Ai && message.role != Role::Tool,
         is_message: true,
         agent: (message.speaker.kind == SpeakerKind::Ai).then(|| message.speaker.name.clone()),
         model: message.model.clone(),
@@ -83,6 +109,8 @@ fn of_compaction(entry: &Entry, compacted: &Compacted) -> Option<EntryFacts> {
         seq: entry.seq,
         at: entry.at.as_microsecond(),
         event: key_of(entry, None),
+        own: true,
+        prompt: false,
         is_message: false,
         agent: Some(compacted.agent.clone()),
         model: compacted.model.clone(),
@@ -99,6 +127,8 @@ fn of_sealed(entry: &Entry, sealed: &Sealed) -> Option<EntryFacts> {
         seq: entry.seq,
         at: entry.at.as_microsecond(),
         event: key_of(entry, None),
+        own: true,
+        prompt: false,
         is_message,
         agent: None,
         model: None,

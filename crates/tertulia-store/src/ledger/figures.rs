@@ -109,6 +109,12 @@ impl Ledger {
             )
         };
         let sum = |name: &str| format!("coalesce(sum({}), 0)", figure(name, "max"));
+        // An owner that does not tell its model is told by a copy.
+        let model = format!(
+            "CASE WHEN e.model IS NULL AND e.counts = {OWNER} THEN
+               (SELECT c.model FROM entry c JOIN name t ON t.no = c.model WHERE c.event = e.event
+                ORDER BY t.text LIMIT 1) ELSE e.model END"
+        );
         let index = match self.are_few(filter).map_err(|error| self.trouble(error))? {
             true => "INDEXED BY entry_at",
             false => "",
@@ -117,7 +123,7 @@ impl Ledger {
             "SELECT s.id, g.slot, a.text, m.text, g.messages, g.input, g.output, g.cache_read,
                g.cache_written, g.estimated
              FROM (SELECT e.session, (e.at - (e.at % {MICROS} + {MICROS}) % {MICROS}) / {MICROS} AS slot,
-                 e.agent, e.model, sum(e.message) AS messages, {} AS input, {} AS output,
+                 e.agent, {model} AS model, sum(e.message) AS messages, {} AS input, {} AS output,
                  {} AS cache_read, {} AS cache_written, max({}) AS estimated
                FROM entry e {index} CROSS JOIN session s ON s.no = e.session
                WHERE e.counts <> {COPY} AND {sql} GROUP BY 1, 2, 3, 4) g

@@ -5,11 +5,14 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::Ledger;
-use super::facts::{EntryFacts, Event};
+use super::coverage::{cover, note_natives};
+use super::facts::{EntryFacts, Event, LinkFacts};
 use crate::StoreResult;
 use crate::sqlite::trouble;
 use tertulia_core::entry::{Hash, Head};
+use tertulia_core::foreign::Foreign;
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::Cursor;
 use tertulia_core::session::SessionMeta;
 
 /// How an entry counts: not at all, because an earlier session has the event.
@@ -43,6 +46,7 @@ pub(super) struct Step {
     pub(super) afresh: bool,
     pub(super) to: Watermark,
     pub(super) entries: Vec<EntryFacts>,
+    pub(super) links: Vec<LinkFacts>,
     /// Entries that could not be read.
     pub(super) unread: u64,
 }
@@ -75,20 +79,39 @@ impl Ledger {
         set.map(drop).map_err(|error| self.trouble(error))
     }
 
+    /// Returns the last session that a call with little time looked at, unless it was the last one.
+    pub(super) fn reached(&self) -> StoreResult<Option<Cursor>> {
+        let select = "SELECT reached FROM state";
+        let reached: rusqlite::Result<Option<String>> =
+            self.connection.query_row(select, [], |row| row.get(0));
+        let reached = reached.map_err(|error| self.trouble(error))?;
+        Ok(reached.and_then(|reached| reached.parse().ok()))
+    }
+
+    /// Sets the last session that a call with little time looked at.
+    pub(super) fn set_reached(&mut self, reached: Option<&Cursor>) -> StoreResult<()> {
+        let reached = reached.map(Cursor::to_string);
+        let set = self.connection.execute(
+            "UPDATE state SET reached = ?1 WHERE reached IS NOT ?1",
+            [reached],
+        );
+        set.map(drop).map_err(|error| self.trouble(error))
+    }
+
     /// Writes steps in one transaction. Skips a session that another process has advanced; returns
     /// true if there was one.
     pub(super) fn record(&mut self, steps: &[Step]) -> StoreResult<bool> {
         self.write(|connection| {
-            let mut shared = HashSet::new();
+            let mut touched = Touched::default();
             let mut skipped = false;
             for step in steps {
                 if watermark(connection, step.meta.id)? == step.from {
-                    record_step(connection, step, &mut shared)?;
+                    record_step(connection, step, &mut touched)?;
                 } else {
                     skipped = true;
                 }
             }
-            recount(connection, &shared)?;
+            touched.settle(connection)?;
             Ok(skipped)
         })
     }
@@ -96,16 +119,17 @@ impl Ledger {
     /// Removes sessions.
     pub(super) fn remove(&mut self, ids: &[SessionId]) -> StoreResult<()> {
         self.write(|connection| {
-            let mut shared = HashSet::new();
+            let mut touched = Touched::default();
             for id in ids {
                 if let Some(no) = number(connection, *id)? {
-                    remove_rows(connection, no, &mut shared)?;
+                    note_natives(connection, no, &mut touched.natives)?;
+                    remove_rows(connection, no, &mut touched.events)?;
                     connection
                         .prepare_cached("DELETE FROM session WHERE no = ?1")?
                         .execute([no])?;
                 }
             }
-            recount(connection, &shared)
+            touched.settle(connection)
         })
     }
 
@@ -122,16 +146,36 @@ impl Ledger {
     }
 }
 
+/// What has to be decided again after rows were written.
+#[derive(Default)]
+struct Touched {
+    /// Events that several entries have.
+    events: HashSet<Event>,
+    /// Sessions of programs that were run or imported.
+    natives: HashSet<String>,
+}
+
+impl Touched {
+    fn settle(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        for native in &self.natives {
+            cover(connection, native, &mut self.events)?;
+        }
+        recount(connection, &self.events)
+    }
+}
+
 fn record_step(
     connection: &Connection,
     step: &Step,
-    shared: &mut HashSet<Event>,
+    touched: &mut Touched,
 ) -> rusqlite::Result<()> {
     let meta = &step.meta;
+    note_new_source(connection, meta, &mut touched.events)?;
     if step.afresh
         && let Some(no) = number(connection, meta.id)?
     {
-        remove_rows(connection, no, shared)?;
+        note_natives(connection, no, &mut touched.natives)?;
+        remove_rows(connection, no, &mut touched.events)?;
     }
     let tags: String = meta
         .tags
@@ -140,9 +184,11 @@ fn record_step(
         .collect();
     let no: i64 = connection
         .prepare_cached(
-            "INSERT INTO session VALUES(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,0,NULL,NULL,0)
+            "INSERT INTO session VALUES(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,0,NULL,NULL,0,?12,?13,
+               ?14)
              ON CONFLICT(id) DO UPDATE SET seq=?2, hash=?3, base=?4, created=?5, kind=?6, team=?7,
-               project=?8, cwd=?9, tags=?10, trashed=?11 RETURNING no",
+               project=?8, cwd=?9, tags=?10, trashed=?11, program=?12, original=?13, exported=?14
+             RETURNING no",
         )?
         .query_row(
             params![
@@ -157,12 +203,26 @@ fn record_step(
                 meta.cwd,
                 tags,
                 meta.trashed_at.is_some(),
+                meta.source.as_ref().map(|source| &source.program),
+                meta.source.as_ref().map(|source| &source.id),
+                meta.source.as_ref().is_some_and(|source| source.exported),
             ],
             |row| row.get(0),
         )?;
     for entry in &step.entries {
-        record_entry(connection, no, entry, shared)?;
+        record_entry(connection, no, entry, &mut touched.events)?;
     }
+    for link in &step.links {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO link VALUES(?1,?2,?3,?4)")?
+            .execute(params![
+                no,
+                link.seq.0,
+                number_of(connection, "name", &link.agent)?,
+                link.native,
+            ])?;
+    }
+    note_natives(connection, no, &mut touched.natives)?;
     let messages = || step.entries.iter().filter(|entry| entry.is_message);
     connection
         .prepare_cached(
@@ -200,13 +260,14 @@ fn record_entry(
     let usage = entry.usage;
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO entry VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+            "INSERT OR REPLACE INTO entry VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,0)",
         )?
         .execute(params![
             session,
             entry.seq.0,
             entry.at,
             &entry.event[..],
+            entry.own,
             entry.is_message,
             name(&entry.agent)?,
             name(&entry.model)?,
@@ -216,6 +277,7 @@ fn record_entry(
             usage.map(|usage| usage.cache_written),
             usage.map(|usage| usage.estimated),
             ALONE,
+            entry.prompt,
         ])?;
     for (n, call) in entry.calls.iter().enumerate() {
         connection
@@ -268,7 +330,7 @@ fn remove_rows(
         connection.prepare_cached("SELECT DISTINCT path FROM file WHERE session = ?1")?;
     let paths = select.query_map([session], |row| row.get(0))?;
     let paths: Vec<i64> = paths.collect::<rusqlite::Result<_>>()?;
-    for table in ["entry", "call", "file"] {
+    for table in ["link", "entry", "call", "file"] {
         connection
             .prepare_cached(&format!("DELETE FROM {table} WHERE session = ?1"))?
             .execute([session])?;
@@ -289,28 +351,99 @@ fn remove_rows(
     Ok(())
 }
 
+/// Notes the shared events of a session whose origin was not known when its entries were recorded.
+fn note_new_source(
+    connection: &Connection,
+    meta: &SessionMeta,
+    shared: &mut HashSet<Event>,
+) -> rusqlite::Result<()> {
+    let source = meta.source.as_ref();
+    let mut select = connection.prepare_cached(
+        "SELECT e.event FROM session s JOIN entry e ON e.session = s.no
+         WHERE s.id = ?1 AND e.counts <> ?2 AND (s.original IS NOT ?3 OR s.exported <> ?4)",
+    )?;
+    let id = meta.id.uuid();
+    let original = source.map(|source| &source.id);
+    let exported = source.is_some_and(|source| source.exported);
+    let values = params![id.as_bytes(), ALONE, original, exported];
+    for event in select.query_map(values, |row| row.get::<_, Event>(0))? {
+        shared.insert(event?);
+    }
+    Ok(())
+}
+
+/// An entry that has an event.
+struct EventCopy {
+    session: i64,
+    seq: i64,
+    created: i64,
+    id: SessionId,
+    own: bool,
+    /// Program and id of the session that its session was imported from.
+    source: Option<(String, String)>,
+    exported: bool,
+    covered: bool,
+}
+
+impl EventCopy {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<EventCopy> {
+        let (program, original): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+        Ok(EventCopy {
+            session: row.get(0)?,
+            seq: row.get(1)?,
+            created: row.get(2)?,
+            id: id_of(row.get(3)?),
+            own: row.get(4)?,
+            source: program.zip(original),
+            exported: row.get(7)?,
+            covered: row.get(8)?,
+        })
+    }
+
+    /// Returns the rank among copies of the same event: an answer that tertulia recorded, a copy, an
+    /// export of another one.
+    fn rank(&self, copies: &[EventCopy]) -> u8 {
+        let is_export_of = |other: &EventCopy| {
+            let source = self.source.as_ref();
+            source.is_some_and(|(program, original)| {
+                Foreign::export_id(program, other.id) == *original
+            })
+        };
+        match self.own {
+            true => 0,
+            false if self.exported || copies.iter().any(is_export_of) => 2,
+            false => 1,
+        }
+    }
+}
+
 /// Decides again which entries count for the given events.
 fn recount(connection: &Connection, events: &HashSet<Event>) -> rusqlite::Result<()> {
     let mut select = connection.prepare_cached(
-        "SELECT e.session, e.seq FROM entry e JOIN session s ON s.no = e.session
-         WHERE e.event = ?1 ORDER BY s.created, s.id, e.seq",
+        "SELECT e.session, e.seq, s.created, s.id, e.own, s.program, s.original, s.exported,
+           e.covered
+         FROM entry e JOIN session s ON s.no = e.session WHERE e.event = ?1",
     )?;
     let mut update = connection
         .prepare_cached("UPDATE entry SET counts = ?3 WHERE session = ?1 AND seq = ?2")?;
     for event in events {
-        let rows = select.query_map([&event[..]], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })?;
-        let rows: Vec<(i64, i64)> = rows.collect::<rusqlite::Result<_>>()?;
-        let owner = rows.first().map(|(session, _)| *session);
-        for (place, (session, seq)) in rows.iter().enumerate() {
+        let rows = select.query_map([&event[..]], EventCopy::read)?;
+        let rows: Vec<EventCopy> = rows.collect::<rusqlite::Result<_>>()?;
+        let (covered, mut ranked): (Vec<&EventCopy>, Vec<&EventCopy>) =
+            rows.iter().partition(|copy| copy.covered);
+        ranked.sort_by_cached_key(|copy| (copy.rank(&rows), copy.created, copy.id, copy.seq));
+        let owner = ranked.first().map(|copy| copy.session);
+        for (place, copy) in ranked.iter().enumerate() {
             let counts = match place {
                 _ if rows.len() == 1 => ALONE,
                 0 => OWNER,
-                _ if owner == Some(*session) => SHARED,
+                _ if owner == Some(copy.session) => SHARED,
                 _ => COPY,
             };
-            update.execute(params![session, seq, counts])?;
+            update.execute(params![copy.session, copy.seq, counts])?;
+        }
+        for copy in covered {
+            update.execute(params![copy.session, copy.seq, COPY])?;
         }
     }
     Ok(())

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use tertulia_core::entry::{Body, Compacted, Entry, Kind, Merged, ToolOutcome, Usage};
-use tertulia_core::id::Seq;
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::{Body, Compacted, Entry, Imported, Kind, Merged, ToolOutcome, Usage};
+use tertulia_core::foreign::Foreign;
+use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, ProjectIds, Trash};
 use tertulia_core::stats::ToolUse;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::{Extent, Progress, Store};
+use tertulia_store::{Extent, Ledger, Progress, Store};
 use tertulia_testkit::ask::now;
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human, renamed, tagged, trashed};
@@ -364,6 +366,36 @@ fn catching_up_in_pieces_reads_everything_in_the_end() {
     assert_eq!(everything_in(&pieces), everything_in(&whole));
 }
 
+/// A shell prompt has no time for a whole store, and calls again.
+#[test]
+fn calls_without_time_count_everything_in_the_end() {
+    let store = SqliteStore::in_memory().unwrap();
+    let clock = still_clock(1);
+    for _ in 0..40 {
+        let mut writer = Writer::begin(&store, &clock);
+        writer.append(&store, vec![human("hi"), ai("ada", "yes")]);
+    }
+    let mut pieces = ledger(&store);
+    let call = |ledger: &mut Ledger| {
+        let soon = Progress::unseen().within(Duration::ZERO);
+        now(ledger.catch_up(&store, Extent::Newest, &soon)).unwrap();
+    };
+    let mut calls = 0;
+    while !pieces.is_complete().unwrap() {
+        call(&mut pieces);
+        calls += 1;
+        assert!(calls < 100, "{:?}", sums(&pieces));
+    }
+    assert_eq!(sums(&pieces), (80, told(280, 200)));
+    // A session that is older than all others, as an import makes it.
+    let mut writer = Writer::begin(&store, &still_clock(0));
+    writer.append(&store, vec![human("long ago")]);
+    for _ in 0..5 {
+        call(&mut pieces);
+    }
+    assert_eq!(sums(&pieces).0, 81);
+}
+
 #[test]
 fn a_long_session_is_read_page_by_page() {
     let store = SqliteStore::in_memory().unwrap();
@@ -388,4 +420,84 @@ fn implausible_figures_do_not_overflow() {
     let mut ledger = ledger(&store);
     catch_up(&mut ledger, &store);
     assert_eq!(sums(&ledger).0, 20);
+}
+
+/// Begins a session that another program's file was imported as.
+fn imported(
+    store: &dyn Store,
+    clock: &Clock,
+    original: &str,
+    exported_from: Option<&str>,
+) -> Writer {
+    let mut writer = Writer::begin(store, clock);
+    let mut source = Imported::new("codex", original);
+    source.exported_from = exported_from.map(str::to_owned);
+    writer.append(store, vec![Body::Imported(source)]);
+    writer
+}
+
+/// Returns the session and the model of the only usage.
+fn owner(store: &dyn Store) -> (SessionId, Option<String>) {
+    let mut ledger = ledger(store);
+    catch_up(&mut ledger, store);
+    let cells = ledger.cells(&everything()).unwrap();
+    let owners: Vec<_> = cells.iter().filter(|cell| !cell.usage.is_empty()).collect();
+    assert_eq!(owners.len(), 1, "{cells:?}");
+    (
+        owners[0].session,
+        owners[0].model.as_deref().map(str::to_owned),
+    )
+}
+
+fn without_model(usage: Usage, original: &str) -> Body {
+    let Body::Message(mut message) = answer(usage, Some(original)) else {
+        unreachable!();
+    };
+    message.model = None;
+    Body::Message(message)
+}
+
+#[test]
+fn an_export_that_was_imported_owns_nothing() {
+    let model = Some("m-1".to_owned());
+    // Marked in the file, or known by its id. The copy is older than the original.
+    for is_marked in [true, false] {
+        let store = SqliteStore::in_memory().unwrap();
+        let clock = still_clock(1);
+        let id = clock.session_id();
+        let name = Foreign::export_id("codex", id);
+        let mark = is_marked.then_some("ours");
+        let mut copy = imported(&store, &clock, &name, mark);
+        copy.append(&store, vec![without_model(told(10, 1), "m:r")]);
+        assert_eq!(owner(&store), (copy.id, None));
+        let mut original = Writer::named(id, &clock);
+        original.open(&store, |_| {}, vec![]).unwrap();
+        original.append(&store, vec![answer(told(10, 1), Some("m:r"))]);
+        assert_eq!(owner(&store), (original.id, model.clone()));
+        now(store.purge(original.id)).unwrap();
+        assert_eq!(owner(&store), (copy.id, None));
+    }
+}
+
+#[test]
+fn what_tertulia_recorded_owns_its_usage_before_older_copies() {
+    let store = SqliteStore::in_memory().unwrap();
+    let clock = still_clock(1);
+    let mut copy = imported(&store, &clock, "v", None);
+    let mut original = Writer::begin(&store, &clock);
+    original.append(&store, vec![answer(told(10, 1), None)]);
+    let event = original.log.last().unwrap().id.to_string();
+    copy.append(&store, vec![without_model(told(12, 1), &event)]);
+    assert_eq!(owner(&store), (original.id, Some("m-1".to_owned())));
+}
+
+#[test]
+fn a_copy_tells_the_model_that_its_owner_does_not() {
+    let store = SqliteStore::in_memory().unwrap();
+    let clock = still_clock(1);
+    let mut first = Writer::begin(&store, &clock);
+    first.append(&store, vec![without_model(told(10, 1), "m:r")]);
+    let mut second = Writer::begin(&store, &clock);
+    second.append(&store, vec![answer(told(10, 1), Some("m:r"))]);
+    assert_eq!(owner(&store), (first.id, Some("m-1".to_owned())));
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod counting;
+mod coverage;
 mod on_disk;
 mod property;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tertulia_core::entry::{Body, Compacted, Entry, Usage};
+use tertulia_core::entry::{Body, Compacted, Entry, Imported, Usage};
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::SessionMeta;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Extent, Ledger, Progress, Store};
 use tertulia_testkit::ask::now;
@@ -26,6 +27,8 @@ enum Op {
     Import(usize, u8, Usage),
     /// A copy of another session's entry, as a merge makes it.
     Copy(usize, usize, usize, Usage),
+    /// The origin of a session: another program's, or an export of ours.
+    Source(usize, bool),
     /// A compaction.
     Compact(usize, Usage),
     /// A fork, and its first answer.
@@ -64,12 +67,18 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (n.clone(), 0..4_u8, usage()).prop_map(|(at, id, usage)| Op::Import(at, id, usage)),
         3 => (n.clone(), n.clone(), 0..64_usize, usage())
             .prop_map(|(from, to, entry, usage)| Op::Copy(from, to, entry, usage)),
+        2 => (n.clone(), any::<bool>()).prop_map(|(at, exported)| Op::Source(at, exported)),
         1 => (n.clone(), usage()).prop_map(|(at, usage)| Op::Compact(at, usage)),
         3 => (n.clone(), 0..64_usize, usage()).prop_map(|(at, seq, usage)| Op::Fork(at, seq, usage)),
         1 => n.prop_map(Op::Purge),
         2 => (prop_oneof![Just(Extent::All), Just(Extent::Newest)], any::<bool>())
             .prop_map(|(extent, hasty)| Op::CatchUp(extent, hasty)),
     ]
+}
+
+/// Returns true if an entry names the usage of another one.
+fn is_copy(entry: &Entry) -> bool {
+    matches!(&entry.body, Body::Message(message) if message.usage_id.is_some())
 }
 
 /// The identity of an entry's usage, if the ledger counts the entry.
@@ -85,8 +94,8 @@ fn identity(entry: &Entry) -> Option<(String, bool, Option<Usage>)> {
     }
 }
 
-/// Highest figures of an event, and its messages by session, in order of creation.
-type Seen = (Option<Usage>, BTreeMap<(i64, SessionId), u64>);
+/// Highest figures of an event, and by session in order of creation its rank and its messages.
+type Seen = (Option<Usage>, BTreeMap<(i64, SessionId), (u8, u64)>);
 
 /// What is expected: sums over distinct events, by looking at every log as a whole.
 fn expected(writers: &[Writer]) -> (u64, Usage) {
@@ -97,7 +106,16 @@ fn expected(writers: &[Writer]) -> (u64, Usage) {
                 || matches!(&entry.body, Body::Forked(forked) if forked.session == writer.id)
         });
         let owner = (opening.unwrap().at.as_microsecond(), writer.id);
-        for entry in &writer.log {
+        let source = SessionMeta::of(writer.id, &writer.log).source;
+        let exported = source.is_some_and(|source| source.exported);
+        // What a fork shares with its parent is the parent's, as long as there is one.
+        let shared = match &opening.unwrap().body {
+            Body::Forked(forked) if writers.iter().any(|other| other.id == forked.from.id) => {
+                forked.from.seq
+            }
+            _ => Seq::START,
+        };
+        for entry in writer.log.iter().filter(|entry| entry.seq > shared) {
             let Some((id, is_message, usage)) = identity(entry) else {
                 continue;
             };
@@ -115,10 +133,19 @@ fn expected(writers: &[Writer]) -> (u64, Usage) {
                     estimated: usage.estimated && known.estimated,
                 });
             }
-            *messages.entry(owner).or_default() += u64::from(is_message);
+            let rank = match is_copy(entry) {
+                false => 0,
+                true => 1 + u8::from(exported),
+            };
+            let (best, count) = messages.entry(owner).or_insert((rank, 0));
+            *best = rank.min(*best);
+            *count += u64::from(is_message);
         }
     }
-    let messages = events.values().filter_map(|(_, by)| by.values().next());
+    let messages = events.values().filter_map(|(_, by)| {
+        let owner = by.values().min_by_key(|(rank, _)| *rank);
+        owner.map(|(_, messages)| messages)
+    });
     let usage = events.values().filter_map(|(usage, _)| *usage);
     (messages.sum(), usage.fold(Usage::default(), Usage::plus))
 }
@@ -151,6 +178,11 @@ impl World {
                 if let Some((id, true, Some(_))) = original {
                     self.say(at(*to), answer(*usage, Some(&id)));
                 }
+            }
+            Op::Source(n, exported) => {
+                let mut source = Imported::new("codex", "original");
+                source.exported_from = exported.then(|| "ours".to_owned());
+                self.say(at(*n), Body::Imported(source));
             }
             Op::Compact(n, usage) => {
                 let compacted = Body::Compacted(Compacted {

@@ -78,6 +78,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
             tokens: !ui.has_screen() || ui.columns().is_none_or(|columns| columns >= WIDE),
             auto_tags: workspace.settings.auto_tags,
             now,
+            projects: project::Names::of_sessions(listing.rows.iter().map(|row| &row.meta)),
         };
         let rows: Vec<Vec<String>> = listing.rows.iter().map(|row| table.cells(row)).collect();
         ui.table(&table.headings(), &rows);
@@ -112,6 +113,7 @@ struct Columns {
     tokens: bool,
     auto_tags: bool,
     now: jiff::Timestamp,
+    projects: project::Names,
 }
 
 impl Columns {
@@ -146,7 +148,8 @@ impl Columns {
         let tokens = meta.tokens.input + meta.tokens.output;
         cells.extend(self.tokens.then(|| tokens.to_string()));
         cells.extend([meta.kind.name().to_owned(), fit(&with, 20)]);
-        cells.extend(self.project.then(|| fit(&project::name_of(meta), 40)));
+        let project = self.projects.get(meta.project.as_deref());
+        cells.extend(self.project.then(|| fit(project, 40)));
         cells.push(tags.join(" "));
         cells
     }

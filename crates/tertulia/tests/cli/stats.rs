@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -381,12 +382,21 @@ fn the_page_is_a_private_file() {
 #[test]
 fn the_line_follows_new_sessions() {
     let home = Home::new();
-    home.say("hello");
-    // Not every session was counted yet, as far as the program knows.
-    home.run(&["stats", "--line"]).ok().says("$? · week $? …");
-    stats(&home, &[]);
+    for count in 0..20 {
+        home.say(&format!("hello {count}"));
+    }
     let line = || home.run(&["stats", "--line"]).ok().stdout;
+    // A call has little time, and the next one goes on: no other command is needed.
+    let mut calls = 0..200;
+    while line().contains('…') {
+        assert!(calls.next().is_some(), "it never ends");
+    }
     let before = line();
+    let document = home.run(&["stats", "--line", "--json"]).ok().json();
+    let tokens = &document["today"]["tokens"];
+    let all = &stats(&home, &[])["totals"]["tokens"];
+    assert_eq!(tokens["input"], all["input"]);
+    assert_eq!(tokens["output"], all["output"]);
     assert!(
         before.starts_with("today ") && !before.contains('…'),
         "{before}"
@@ -451,4 +461,41 @@ fn a_terminal_shows_bars() {
         shown.contains("████") && !shown.contains("\u{1b}["),
         "{shown}"
     );
+}
+
+#[test]
+fn repositories_of_one_name_are_told_apart() {
+    let home = Home::new();
+    for parent in ["x", "y"] {
+        let folder = home.folder(parent).join("app");
+        fs::create_dir(&folder).unwrap();
+        let author = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+        let commit = ["commit", "-q", "--allow-empty", "-m", parent];
+        for args in [&["init", "-q"][..], &[&author[..], &commit].concat()] {
+            let git = Command::new("git").args(args).current_dir(&folder).status();
+            assert!(git.unwrap().success(), "{args:?}");
+        }
+        let talk = ["chat", "--agent", "demo", "-p", "hello"];
+        home.prepare(&talk).folder(&folder).run().ok();
+    }
+    let groups = stats(&home, &["--all", "--by", "project"]);
+    let groups = groups["by"]["rows"].as_array().unwrap().clone();
+    let mut names: Vec<&str> = groups
+        .iter()
+        .map(|group| group["key"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["x/app", "y/app"]);
+    let csv = home
+        .run(&["stats", "--all", "--by", "project", "--csv"])
+        .ok();
+    csv.says("x/app,").says("y/app,");
+    home.run(&["stats", "--all", "--by", "project"])
+        .ok()
+        .says("x/app")
+        .says("y/app");
+    home.run(&["list", "--all"])
+        .ok()
+        .says("x/app")
+        .says("y/app");
 }

@@ -1,5 +1,5 @@
-//! One line for a shell prompt. A prompt is drawn often, so the ledger is used as it is, and only
-//! the newest sessions are looked at, for a moment.
+//! One line for a shell prompt. A prompt is drawn often, so each call looks at the newest sessions
+//! and at some of the others, for a moment; the next call goes on.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::open::Workspace;
 use crate::ui::Ui;
 
 /// Time to bring the ledger up to date.
-const BUDGET: Duration = Duration::from_millis(8);
+const BUDGET: Duration = Duration::from_millis(20);
 /// How long to wait for another process that does.
 const PATIENCE: Duration = Duration::from_millis(2);
 
