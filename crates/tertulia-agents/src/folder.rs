@@ -62,6 +62,7 @@ mod tests {
                 cwd,
                 known: 0,
                 spent: Usage::default(),
+                fork: false,
             };
             assert_eq!(Folder::of(&native, Some(here)), expected);
         };

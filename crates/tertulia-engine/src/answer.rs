@@ -43,6 +43,8 @@ pub struct Answer {
     model: Option<String>,
     /// Id of the agent's own session, according to the log.
     native: Option<String>,
+    /// Usage of the messages that a copy of the program's own session begins with.
+    inherited: Option<Usage>,
     /// Folder in which a new session of the agent's own would begin.
     work_dir: Option<String>,
     phase: Phase,
@@ -150,10 +152,16 @@ impl Answer {
             agent,
             model,
             native,
+            inherited: None,
             work_dir,
             phase: Phase::Idle,
             rounds: 0,
         }
+    }
+
+    /// Sets the usage of the imported messages that a copy of the agent's own session begins with.
+    pub fn with_copy_of(self, inherited: Option<Usage>) -> Answer {
+        Answer { inherited, ..self }
     }
 
     /// Sets the model that answers, if it was not known from the start.
@@ -253,7 +261,13 @@ impl Answer {
                 self.native = Some(native.clone());
                 let agent = self.agent.name.clone();
                 let cwd = self.work_dir.clone();
-                vec![Body::Linked(Linked { agent, native, cwd })]
+                let inherited = self.inherited.take();
+                vec![Body::Linked(Linked {
+                    agent,
+                    native,
+                    cwd,
+                    inherited,
+                })]
             }
             AgentEvent::Usage(usage) => {
                 answer.usage = Some(usage);

@@ -8,6 +8,7 @@ use crate::event::{SessionEvent, Tone};
 use crate::text::fit;
 use tertulia_agents::AgentError;
 use tertulia_core::id::SessionId;
+use tertulia_core::price;
 use tertulia_core::session::Damage;
 use tertulia_store::{HeldLock, LockHolder, StoreError};
 
@@ -95,7 +96,7 @@ impl Notice {
         now: Option<&str>,
     ) -> Option<Notice> {
         let (recorded, now) = (recorded?.to_owned(), now?.to_owned());
-        (recorded != now).then_some(match member {
+        (price::base_model(&recorded) != price::base_model(&now)).then_some(match member {
             None => Notice::OtherModel { recorded, now },
             Some(member) => Notice::OtherModelOf {
                 member,

@@ -1,5 +1,6 @@
 //! [`Setup`]: a session with its participants, ready to be opened by any frontend.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::event::UserMessage;
@@ -37,6 +38,21 @@ pub struct RunOptions {
     pub environment: Option<Arc<WorkEnvironment>>,
     /// Ends the session's processes if this program is killed.
     pub guard: Option<Arc<Guard>>,
+    /// The program's own session that holds all messages of an imported one.
+    pub inherited: Option<InheritedSession>,
+}
+
+/// A session of an agent's program that was imported and has not changed since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InheritedSession {
+    /// Name of the agent that can continue it.
+    pub agent: String,
+    /// Name under which its answers were imported.
+    pub speaker: String,
+    /// Id that the program gave the session.
+    pub id: String,
+    /// Working directory of the session.
+    pub cwd: Option<PathBuf>,
 }
 
 /// Tool access of an agent.

@@ -312,13 +312,13 @@ impl<O: Observer> Frontend for Publisher<'_, O> {
 
     async fn approve(&mut self, request: &ToolRequest) -> Verdict {
         let Some(answered) = self.observer.ask(request) else {
-            return Verdict::No;
+            return Verdict::Unanswered;
         };
         // Withdrawn also if the turn is aborted while it waits.
         let question = Question(self.observer);
         let verdict = tokio::select! {
             verdict = answered => verdict.unwrap_or(Verdict::No),
-            () = sleep(self.patience) => Verdict::No,
+            () = sleep(self.patience) => Verdict::Unanswered,
         };
         drop(question);
         verdict

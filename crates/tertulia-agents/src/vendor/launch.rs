@@ -59,12 +59,11 @@ pub(super) fn launch(
     native: Option<&NativeSession>,
     around: &Surroundings,
 ) -> Launch {
-    let session = native.map(|native| native.id.as_str());
     let (args, mut env) = match program.vendor {
-        Vendor::Claude => claude(program, question, session),
-        Vendor::Codex => codex(program, question, session),
-        Vendor::GeminiCli => gemini(program, question.approval, session, around.home.as_deref()),
-        Vendor::OpenCode => opencode(program, question, session, around.instructions.as_deref()),
+        Vendor::Claude => claude(program, question, native),
+        Vendor::Codex => codex(program, question, native),
+        Vendor::GeminiCli => gemini(program, question.approval, native, around.home.as_deref()),
+        Vendor::OpenCode => opencode(program, question, native, around.instructions.as_deref()),
     };
     // The settings take precedence.
     env.extend(program.env.iter().cloned());
@@ -114,7 +113,11 @@ fn stdin(
 
 type Line = (Vec<String>, Vec<(String, String)>);
 
-fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str>) -> Line {
+fn claude(
+    program: &VendorProgram,
+    question: &AgentRequest,
+    native: Option<&NativeSession>,
+) -> Line {
     let mut args = strings(&[
         "-p",
         "--output-format",
@@ -123,7 +126,10 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
         "--include-partial-messages",
     ]);
     args.extend(option("--model", program.model.as_deref()));
-    args.extend(option("--resume", session));
+    args.extend(option("--resume", id_of(native)));
+    if native.is_some_and(|native| native.fork) {
+        args.push("--fork-session".into());
+    }
     let system = claude_system(program, question);
     args.extend(option("--append-system-prompt", system.as_deref()));
     if question.ephemeral {
@@ -136,10 +142,10 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
     args.extend(match question.approval {
         Approval::None => strings(&["--tools", ""]),
         Approval::Low => Vec::new(),
-        Approval::Ask => strings(CLAUDE_ASKS),
-        Approval::Edits | Approval::All => {
-            strings(&[&["--permission-mode", "acceptEdits"], CLAUDE_ASKS].concat())
-        }
+        // Under `edits`, the answer is yes where nothing but a file of the folder is edited: claude
+        // itself would also edit files that programs act on.
+        Approval::Ask | Approval::Edits => strings(CLAUDE_ASKS),
+        Approval::All => strings(&[&["--permission-mode", "acceptEdits"], CLAUDE_ASKS].concat()),
     });
     args.extend(program.args.iter().cloned());
     // It would retry for three minutes in silence.
@@ -167,7 +173,7 @@ fn is_argument(text: &str) -> bool {
     text.len() <= LONGEST_ARGUMENT
 }
 
-fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>) -> Line {
+fn codex(program: &VendorProgram, question: &AgentRequest, native: Option<&NativeSession>) -> Line {
     let mut args = strings(&["exec", "--json", "--skip-git-repo-check"]);
     // Plugins keep it running for seconds after its last event; without a network it would wait for
     // ever. The number of retries is set per provider, whose name is not known here. Versions that
@@ -189,7 +195,11 @@ fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>
     };
     args.extend(option("-s", Some(sandbox)));
     args.extend(program.args.iter().cloned());
-    args.extend(option("resume", session));
+    let command = match native.is_some_and(|native| native.fork) {
+        true => "fork",
+        false => "resume",
+    };
+    args.extend(option(command, id_of(native)));
     args.push("-".into());
     (args, Vec::new())
 }
@@ -197,12 +207,12 @@ fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>
 fn gemini(
     program: &VendorProgram,
     approval: Approval,
-    session: Option<&str>,
+    native: Option<&NativeSession>,
     home: Option<&Path>,
 ) -> Line {
     let mut args = strings(&["--skip-trust", "--output-format", "stream-json"]);
     args.extend(option("-m", program.model.as_deref()));
-    args.extend(option("--resume", session));
+    args.extend(option("--resume", id_of(native)));
     args.extend(match approval {
         Approval::None => strings(&["--approval-mode", "plan"]),
         Approval::Low | Approval::Ask | Approval::Edits => Vec::new(),
@@ -219,12 +229,15 @@ fn gemini(
 fn opencode(
     program: &VendorProgram,
     question: &AgentRequest,
-    session: Option<&str>,
+    native: Option<&NativeSession>,
     instructions: Option<&Path>,
 ) -> Line {
     let mut args = strings(&["run", "--format", "json", "--thinking"]);
     args.extend(option("-m", program.model.as_deref()));
-    args.extend(option("--session", session));
+    args.extend(option("--session", id_of(native)));
+    if native.is_some_and(|native| native.fork) {
+        args.push("--fork".into());
+    }
     let access = match question.approval {
         Approval::None => Some(Access::Nothing),
         Approval::Low | Approval::Ask | Approval::Edits => Some(Access::Looking),
@@ -240,6 +253,10 @@ fn opencode(
     args.extend(program.args.iter().cloned());
     let env = opencode::environment(access, question.ephemeral, instructions);
     (args, env)
+}
+
+fn id_of(native: Option<&NativeSession>) -> Option<&str> {
+    native.map(|native| native.id.as_str())
 }
 
 fn strings(words: &[&str]) -> Vec<String> {

@@ -4,6 +4,7 @@
 
 mod claude;
 mod codex;
+mod codex_file;
 mod gemini;
 mod launch;
 mod lines;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::bypass::CommandLine;
 use super::folder::Folder;
 use super::prompt::Recall;
 use super::scratch::Homes;
@@ -81,6 +83,16 @@ impl Vendor {
         }
     }
 
+    /// Name of the importer of the program's sessions.
+    const fn history(self) -> &'static str {
+        match self {
+            Vendor::Claude => "claude-code",
+            Vendor::Codex => "codex",
+            Vendor::GeminiCli => "gemini-cli",
+            Vendor::OpenCode => "opencode",
+        }
+    }
+
     /// Command that installs the program.
     pub const fn install(self) -> &'static str {
         match self {
@@ -137,7 +149,7 @@ pub struct VendorProgram {
     pub whence: Whence,
     /// Number of the program's own retries of failed requests, if it has such an option.
     pub retries: u32,
-    /// Locations of the programs' files, for programs that have no option to save nothing.
+    /// Locations of the programs' files, for what their options and events lack.
     pub homes: Option<Homes>,
     /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
@@ -170,6 +182,10 @@ impl Agent for VendorProgram {
 
     fn work_dir(&self) -> Option<&Path> {
         self.work_dir.as_deref()
+    }
+
+    fn history(&self) -> Option<&'static str> {
+        Some(self.vendor.history())
     }
 
     async fn readiness(&self) -> Readiness {
@@ -207,6 +223,8 @@ impl Agent for VendorProgram {
         question: &AgentRequest,
         sink: &AgentSink,
     ) -> Result<Outcome, AgentError> {
+        let line = self.command_line();
+        line.check(&self.name, question.approval, &self.whence)?;
         let native = question.native.as_ref();
         let native = native.filter(|native| launch::is_session_id(&native.id));
         let folder = native.map(|native| Folder::of(native, self.work_dir()));
@@ -232,6 +250,15 @@ impl Agent for VendorProgram {
 }
 
 impl VendorProgram {
+    fn command_line(&self) -> CommandLine<'_> {
+        CommandLine {
+            vendor: Some(self.vendor),
+            command: &self.command,
+            args: &self.args,
+            env: &self.env,
+        }
+    }
+
     /// Runs one turn, in a new session if the program has lost the one to resume.
     async fn attempt(
         &self,

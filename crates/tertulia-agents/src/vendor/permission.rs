@@ -1,14 +1,21 @@
 //! Claude Code's permission requests while it runs, and their answers: JSON objects, one per line,
 //! on its standard output and its standard input.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::reading::{list, words};
-use crate::INSTEAD;
 use crate::approval::{Risk, ToolRequest, Verdict};
+use crate::obeyed::is_obeyed;
+use crate::{INSTEAD, UNANSWERED};
 use tertulia_core::entry::ToolCall;
 use tertulia_core::preview::{diff, one_line, visible};
 
+/// Tools that change files.
+const EDITS: &[&str] = &["Edit", "Write", "NotebookEdit"];
+/// Why an edit is more than one.
+const OBEYED: &str = "programs act on what this file says";
 /// Beginning of the message to Claude Code when the answer is no.
 pub(super) const NO: &str = "The user does not want this tool to be used now";
 
@@ -58,11 +65,16 @@ impl PermissionRequest {
             name: words(asked, "/tool_name").to_owned(),
             arguments: asked.get("input").cloned().unwrap_or_else(|| json!({})),
         };
-        let reason = words(asked, "/decision_reason");
-        let edits = ["Edit", "Write", "NotebookEdit"];
+        let path = ["/file_path", "/notebook_path"].map(|key| words(&call.arguments, key));
+        let obeyed = path.iter().any(|path| is_obeyed(Path::new(path)));
+        let reason = match words(asked, "/decision_reason") {
+            "" if obeyed && EDITS.contains(&call.name.as_str()) => OBEYED,
+            reason => reason,
+        };
         let request = ToolRequest {
-            // A reason to ask is a path outside of the folder, a sensitive file or a rule.
-            is_edit: reason.is_empty() && edits.contains(&call.name.as_str()),
+            // A reason to ask is a path outside of the folder, a sensitive file, a rule, or a file that
+            // programs act on.
+            is_edit: reason.is_empty() && EDITS.contains(&call.name.as_str()),
             risk: risk(&call.name, reason),
             preview: preview(&call, reason),
             key: key(&call, reason),
@@ -80,6 +92,7 @@ impl PermissionRequest {
     pub(super) fn answer(&self, verdict: &Verdict) -> String {
         let mut answer = match verdict {
             Verdict::No => deny(". Do not try again; ask what to do instead."),
+            Verdict::Unanswered => json!({ "behavior": "deny", "message": UNANSWERED }),
             Verdict::Instead(words) => deny(&format!("{INSTEAD}{words}")),
             Verdict::Yes | Verdict::Always => {
                 json!({ "behavior": "allow", "updatedInput": self.request.call.arguments })
@@ -121,7 +134,7 @@ fn line(value: &Value) -> String {
 fn risk(tool: &str, reason: &str) -> Risk {
     let usual = match tool {
         "Read" | "Glob" | "Grep" | "LS" | "WebSearch" | "TodoWrite" => Risk::Low,
-        "Edit" | "Write" | "NotebookEdit" => Risk::Medium,
+        tool if EDITS.contains(&tool) => Risk::Medium,
         _ => Risk::High,
     };
     match (usual, reason) {
@@ -383,5 +396,29 @@ mod tests {
         assert_eq!(read(json!({ "type": "control_request" })), None);
         let told: Value = serde_json::from_str(&not_done("h")).unwrap();
         assert_eq!(told["response"]["subtype"], "error");
+    }
+
+    #[test]
+    fn files_that_programs_act_on_are_more_than_an_edit() {
+        let check = |tool: &str, path: &str, is_edit: bool| {
+            let input = json!({ "file_path": path, "content": "x" });
+            let request = plain(tool, input);
+            assert_eq!(request.is_edit, is_edit, "{tool} {path}");
+            let risk = if is_edit { Risk::Medium } else { Risk::High };
+            assert_eq!(request.risk, risk, "{tool} {path}");
+            assert_eq!(request.key == tool, is_edit, "{tool} {path}");
+        };
+        check("Write", "/p/src/main.rs", true);
+        check("Write", "/p/AGENTS.md", false);
+        check("Edit", "/p/sub/.Claude/settings.json", false);
+        check("Write", "/p/.github/workflows/ci.yml", false);
+    }
+
+    #[test]
+    fn nobody_who_could_answer_is_said() {
+        let request = asked("Bash", json!({ "command": "ls" }), "", json!([]));
+        let line = request.answer(&Verdict::Unanswered);
+        assert!(line.contains("nobody could be asked"), "{line}");
+        assert!(!line.contains("does not want"), "{line}");
     }
 }

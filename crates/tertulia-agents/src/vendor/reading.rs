@@ -139,6 +139,11 @@ impl Reader {
         self.dialect.over()
     }
 
+    /// Returns the id of the program's own session, once it is known.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
     /// Returns whether there was output that a second attempt would repeat.
     pub fn spoke(&self) -> bool {
         self.spoke

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Vendor, permission};
-use crate::{AgentEvent, denied};
+use crate::{AgentEvent, UNANSWERED, denied};
 
 /// Gemini CLI's tools that change things: it has them only under `all`.
 const GEMINI_TOOLS: &[&str] = &["run_shell_command", "write_file", "replace"];
@@ -46,7 +46,7 @@ impl Refusals {
 fn is_refusal(vendor: Vendor, tool: &str, output: &str) -> bool {
     match vendor {
         // Calls that Claude Code denies itself are recognised by id, see `Claude`.
-        Vendor::Claude => output.starts_with(permission::NO),
+        Vendor::Claude => output.starts_with(permission::NO) || output.starts_with(UNANSWERED),
         // In the read-only sandbox every change fails.
         Vendor::Codex => tool == "file_change" || output.contains("Read-only file system"),
         Vendor::GeminiCli => {

@@ -11,12 +11,12 @@ use super::launch::{Launch, Surroundings, launch};
 use super::listen::{OutputReader, PermissionQueue};
 use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
-use super::{Vendor, VendorProgram};
+use super::{Vendor, VendorProgram, codex_file};
 use crate::folder::Folder;
 use crate::opencode;
 use crate::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::scratch::{Place, Scratch};
-use crate::{AgentError, AgentRequest, AgentSink, FailureKind, NativeSession, failure};
+use crate::{AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, NativeSession, failure};
 
 /// Time limit for printing the version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -66,12 +66,15 @@ impl VendorProgram {
             asks,
         } = launch(self, question, native, &around);
         let program = Program {
-            without: self.without.clone(),
+            without: self
+                .command_line()
+                .not_inherited(&self.without, question.approval),
             command: self.command.clone(),
             args,
             env,
             work_dir: self.folder(native),
             marker: question.marker.clone(),
+            confined: None,
         };
         let limits = Limits {
             idle: Some(self.patience.idle),
@@ -102,7 +105,20 @@ impl VendorProgram {
             FailureKind::Cancelled => error,
             _ => self.advised(error),
         })?;
+        let thread = reader.session().map(str::to_owned);
+        if let Some(model) = self.recorded_model(thread).await {
+            sink.say(AgentEvent::Model(model)).await?;
+        }
         self.judged(reader, finished, native.is_some())
+    }
+
+    /// Returns the model that the program recorded for the turn, if its events do not name it.
+    async fn recorded_model(&self, thread: Option<String>) -> Option<String> {
+        let is_unknown = self.vendor == Vendor::Codex && self.model.is_none();
+        let home = self.homes.as_ref().filter(|_| is_unknown)?.codex.clone();
+        let thread = thread?;
+        let read = tokio::task::spawn_blocking(move || codex_file::model(&home, &thread));
+        read.await.ok().flatten()
     }
 
     /// Returns the working directory: the folder where the resumed session began, if any.
@@ -180,6 +196,7 @@ impl VendorProgram {
             env: self.env.clone(),
             work_dir: None,
             marker: String::new(),
+            confined: None,
         };
         let limits = Limits {
             total: Some(VERSION_LIMIT),

@@ -5,7 +5,7 @@ use crate::answer::{Effect, Event};
 use crate::event::SessionEvent;
 use tertulia_agents::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
 use tertulia_agents::tool::{ToolOutput, Toolbox};
-use tertulia_agents::{AgentEvent, denial};
+use tertulia_agents::{AgentEvent, UNANSWERED, denial};
 use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until};
@@ -57,6 +57,7 @@ impl Asking<'_> {
             Verdict::No if self.is_held_back(request.risk) => Some(refusal(
                 "the call could not be saved, and nothing is done that is not in the log first",
             )),
+            Verdict::Unanswered => Some(refusal(UNANSWERED)),
             Verdict::No if [Approval::Ask, Approval::Edits].contains(&self.access.rules.mode()) => {
                 Some(refusal(
                     "the user does not want this tool to be used now; do not try again, ask what to do instead",

@@ -108,12 +108,15 @@ impl Conversation {
             let native = natives.find(|native| native.agent == agent.name())?;
             Some(native.id.clone())
         });
+        let copied = self.options.inherited.as_ref();
+        let copied = copied.filter(|copied| native.is_none() && copied.agent == agent.name());
+        let inherited = copied.and_then(|_| Some(meta?.tokens));
         let model = agent.model().map(str::to_owned).or(ask.model.take());
         let folder = agent.work_dir().and_then(|folder| folder.to_str());
         let folder = folder.map(str::to_owned);
         let thread = ask.thread;
         let asking = Asking {
-            answer: Answer::new(ask.speaker.clone(), model, native, folder),
+            answer: Answer::new(ask.speaker.clone(), model, native, folder).with_copy_of(inherited),
             cancel: self.cancel.clone(),
             conversation: self,
             frontend,

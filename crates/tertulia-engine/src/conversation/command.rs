@@ -63,6 +63,10 @@ impl Conversation {
                         ran = &mut running => break ran,
                     }
                 };
+                // What it printed last may have arrived together with its end.
+                while let Ok(text) = printed.try_recv() {
+                    frontend.show(SessionEvent::Printed { text });
+                }
                 ShellOutput {
                     run,
                     output: ran.text,

@@ -22,7 +22,9 @@ use tertulia_core::entry::Role;
 impl Asking<'_> {
     /// Shows a notice if the model differs from the recorded one, for agents that report it late.
     pub(super) fn compare_model(&mut self, now: &str) {
-        if self.ask.part.is_some() || self.conversation.switched {
+        // A model that the agent named before was compared when the session was resumed.
+        let is_compared = self.agent.model() == Some(now);
+        if self.ask.part.is_some() || self.conversation.switched || is_compared {
             return;
         }
         let meta = self.conversation.writer.meta();
@@ -92,7 +94,9 @@ impl Asking<'_> {
     fn native(&self, messages: &[PromptMessage]) -> Option<NativeSession> {
         let name = self.agent.name();
         let meta = self.conversation.writer.meta()?;
-        let native = meta.natives.iter().find(|native| native.agent == name)?;
+        let Some(native) = meta.natives.iter().find(|native| native.agent == name) else {
+            return self.inherited(messages);
+        };
         // Messages from before this native session began belong to an earlier one.
         let context = self.conversation.contexts.get(&self.ask.thread)?;
         let spoke_there = context.messages().iter().any(|said| {
@@ -100,15 +104,10 @@ impl Asking<'_> {
                 && said.words.speaker == name
                 && said.seq.is_none_or(|seq| seq > native.since)
         });
-        let last = messages
-            .iter()
-            .rposition(|words| words.role == Role::Assistant && words.speaker == name);
-        let known = last.filter(|_| spoke_there).map_or(0, |last| {
-            let results = messages[last + 1..]
-                .iter()
-                .take_while(|words| words.role == Role::Tool);
-            last + 1 + results.count()
-        });
+        let known = match spoke_there {
+            true => answered_by(name, messages),
+            false => 0,
+        };
         // Logs of earlier versions have only the folder in which the session itself began.
         let cwd = native.cwd.as_ref().or(meta.cwd.as_ref());
         Some(NativeSession {
@@ -116,8 +115,36 @@ impl Asking<'_> {
             cwd: cwd.map(PathBuf::from),
             known,
             spent: native.spent,
+            fork: false,
         })
     }
+
+    /// Returns the session of the agent's program that this one was imported from.
+    fn inherited(&self, messages: &[PromptMessage]) -> Option<NativeSession> {
+        let inherited = self.conversation.options.inherited.as_ref()?;
+        let spent = self.conversation.writer.meta()?.tokens;
+        let known = answered_by(&inherited.speaker, messages);
+        (inherited.agent == self.agent.name() && known > 0).then(|| NativeSession {
+            id: inherited.id.clone(),
+            cwd: inherited.cwd.clone(),
+            known,
+            spent,
+            fork: true,
+        })
+    }
+}
+
+/// Returns the number of messages up to the last answer of an agent and the results of its tools.
+fn answered_by(speaker: &str, messages: &[PromptMessage]) -> usize {
+    let last = messages
+        .iter()
+        .rposition(|words| words.role == Role::Assistant && words.speaker == speaker);
+    last.map_or(0, |last| {
+        let results = messages[last + 1..]
+            .iter()
+            .take_while(|words| words.role == Role::Tool);
+        last + 1 + results.count()
+    })
 }
 
 impl Conversation {

@@ -1,9 +1,11 @@
 //! Resolves a [`SessionSpec`] to agents and prepares the session, for the command line, the TUI and
 //! the server alike. `chat`, `team` and `pair` find the agents of each kind; `environment`
-//! and `instructions` are what API agents are told about the folder.
+//! and `instructions` are what API agents are told about the folder, `inherited` is the own session
+//! of an agent's program that was imported.
 
 mod chat;
 mod environment;
+mod inherited;
 mod instructions;
 mod pair;
 mod team;
@@ -131,9 +133,17 @@ impl Preparing<'_> {
         self.check_kind(Kind::Chat)?;
         let row = self.existing.row.as_ref();
         let (chosen, unasked) = chat::chosen_agent(spec, self.spec, row, self.workspace, ui)?;
+        let inherited = match row {
+            Some(row) => {
+                let is_fork = self.options.fork;
+                inherited::find(row, is_fork, &*chosen.agent, self.workspace, ui)?
+            }
+            None => None,
+        };
         let options = RunOptions {
             compact_at: chosen.compact_at,
             environment: chosen.environment,
+            inherited,
             ..self.run_options(self.workspace, ui)
         };
         let sort = Sort::of(Kind::Chat, None);
@@ -419,6 +429,7 @@ fn run_options(
         replay: None,
         environment: None,
         guard: Some(Arc::new(guard::guard())),
+        inherited: None,
     }
 }
 

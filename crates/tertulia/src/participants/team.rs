@@ -33,7 +33,7 @@ pub fn roster(
 ) -> CommandResult<TeamRoster> {
     let registry = settings.registry.read()?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    let found = agents::for_team(settings, &registry, team, folder);
+    let found = agents::for_team(settings, &registry, team, folder)?;
     for warning in &found.warnings {
         ui.warn(warning);
     }

@@ -14,7 +14,8 @@ const KEEPING: &str = r#"
 n=$(($(cat "$LOG/count" 2>/dev/null || echo 0) + 1)); echo $n > "$LOG/count"
 printf '%s\n' "$@" > "$LOG/args.$n"; cat > "$LOG/said.$n"
 id=native-$n; resumed=; before=
-for arg in "$@"; do case "$before" in --resume|resume) id=$arg; resumed=1;; esac; before=$arg; done
+for arg in "$@"; do case "$before" in --resume|resume|fork) id=$arg; resumed=1;; esac; before=$arg; done
+for arg in "$@"; do case "$arg" in --fork-session|fork) id=native-$n;; esac; done
 "#;
 
 pub const CLAUDE: &str = r#"
@@ -43,7 +44,16 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(name: &'static str, script: &str) -> Stage {
-        let home = Home::new();
+        let stage = Stage {
+            home: Home::new(),
+            name,
+        };
+        stage.with_script(script)
+    }
+
+    /// Replaces the script.
+    pub fn with_script(self, script: &str) -> Stage {
+        let Stage { home, name } = self;
         let (log, program) = (home.folder("log"), home.folder("bin").join(name));
         let script = format!("LOG='{}'\n{KEEPING}{script}", log.display());
         write_program(&program, &script);
@@ -271,4 +281,82 @@ fn of_sums_each_turn_gets_its_part() {
     for at in [4, 5] {
         assert_eq!(told[at]["input"], each["input"], "{told:?}");
     }
+}
+
+/// A session of Claude Code in its own folder.
+fn claude_history(stage: &Stage) -> PathBuf {
+    let folder = stage.home.path().join(".claude/projects/w");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("5d0f4c3e-0000-4000-8000-000000000001.jsonl");
+    let lines = ["user", "assistant"].map(|role| recorded_line(stage, role, role));
+    fs::write(&file, lines.concat()).unwrap();
+    file
+}
+
+fn recorded_line(stage: &Stage, role: &str, uuid: &str) -> String {
+    let content = json!([{ "type": "text", "text": format!("words of {uuid}") }]);
+    let line = json!({
+        "type": role, "uuid": uuid, "parentUuid": if role == "user" { "" } else { "user" },
+        "sessionId": "5d0f4c3e-0000-4000-8000-000000000001", "timestamp": "2026-01-02T03:04:05Z",
+        "cwd": stage.home.project().to_str().unwrap(),
+        "message": { "id": uuid, "role": role, "content": content, "model": "opus[1m]" },
+    });
+    format!("{line}\n")
+}
+
+fn resume_imported(stage: &Stage, words: &str) -> crate::home::Output {
+    let args = [
+        "chat",
+        "-r",
+        "5d0f4c3e-0000-4000-8000-000000000001",
+        "-p",
+        words,
+    ];
+    stage
+        .home
+        .prepare(&args)
+        .env("HOME", stage.home.path())
+        .run()
+        .ok()
+}
+
+#[test]
+fn an_imported_session_goes_on_in_a_copy_of_the_programs_own() {
+    let stage = Stage::new("claude", CLAUDE);
+    let file = claude_history(&stage);
+    stage.home.run(&["import", file.to_str().unwrap()]).ok();
+    let noted = resume_imported(&stage, "more");
+    assert_eq!(
+        stage.resumed(1).as_deref(),
+        Some("5d0f4c3e-0000-4000-8000-000000000001")
+    );
+    let (args, said) = stage.given(1);
+    assert!(args.contains(&"--fork-session".to_owned()), "{args:?}");
+    assert_eq!(said, "more");
+    // The model is the same, whatever the size of its context.
+    noted.lacks("recorded with the model").lacks("as text");
+    resume_imported(&stage, "and more").lacks("as text");
+    assert_eq!(stage.resumed(2).as_deref(), Some("native-1"));
+    let (args, said) = stage.given(2);
+    assert!(!args.contains(&"--fork-session".to_owned()), "{args:?}");
+    assert_eq!(said, "and more");
+}
+
+#[test]
+fn an_imported_session_that_changed_is_handed_over_and_that_is_said() {
+    let stage = Stage::new("claude", CLAUDE);
+    let file = claude_history(&stage);
+    stage.home.run(&["import", file.to_str().unwrap()]).ok();
+    let grown = fs::read_to_string(&file).unwrap() + &recorded_line(&stage, "assistant", "later");
+    fs::write(&file, grown).unwrap();
+    resume_imported(&stage, "more").notes("has changed since its import");
+    assert_eq!(stage.resumed(1), None);
+    assert!(stage.given(1).1.contains("words of user"));
+
+    let stage = Stage::new("claude", CLAUDE);
+    let file = claude_history(&stage);
+    stage.home.run(&["import", file.to_str().unwrap()]).ok();
+    fs::remove_file(&file).unwrap();
+    resume_imported(&stage, "more").notes("is told the conversation as text");
+    assert_eq!(stage.resumed(1), None);
 }

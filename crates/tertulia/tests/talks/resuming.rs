@@ -111,8 +111,9 @@ fn a_program_of_a_project_runs_no_longer_when_trust_is_gone() {
     )
     .unwrap();
     let ran = || fs::read_to_string(home.project().join("ran")).unwrap();
-    home.run(&["trust"]).ok();
-    home.run(&["chat", "--agent", "theirs", "-p", "x"]).ok();
+    home.run(&["trust", "-y"]).ok();
+    home.run(&["chat", "--agent", "theirs", "--approve", "all", "-p", "x"])
+        .ok();
     assert_eq!(ran(), "ran\n");
     home.run(&["trust", "--revoke"]).ok();
     let before = home.entries("@");

@@ -39,6 +39,7 @@ fn native(known: usize) -> NativeSession {
         cwd: None,
         known,
         spent: Usage::default(),
+        fork: false,
     }
 }
 
@@ -92,6 +93,15 @@ fn each_program_is_told_in_its_own_words() {
         Approval::All,
         false,
         &with(&format!("{all} {CLAUDE_DIALOGS} {asking}")),
+        claude_env,
+    );
+    check(
+        Vendor::Claude,
+        Approval::Edits,
+        false,
+        &with(&format!(
+            "--append-system-prompt Be kind. {hookless} --disallowedTools {CLAUDE_DIALOGS} {asking}"
+        )),
         claude_env,
     );
     check(
@@ -291,4 +301,22 @@ fn no_option_passes_for_a_session() {
         assert!(!is_session_id(id), "{id}");
     }
     assert!(!is_session_id(&"x".repeat(101)));
+}
+
+#[test]
+fn a_session_that_others_use_is_continued_in_a_copy() {
+    let forked = NativeSession {
+        fork: true,
+        ..native(2)
+    };
+    let check = |vendor, expected: &str| {
+        let launch = launched(&program(vendor), &question(Approval::Low), Some(&forked));
+        let (args, _) = shown(&launch);
+        assert!(args.contains(expected), "{args}");
+    };
+    check(Vendor::Claude, "--resume id-1 --fork-session");
+    check(Vendor::Codex, "fork id-1 -");
+    check(Vendor::OpenCode, "--session id-1 --fork");
+    // It has no option for a copy.
+    check(Vendor::GeminiCli, "--resume id-1");
 }
