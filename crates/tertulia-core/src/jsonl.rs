@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use secrets::SecretCounts;
 
-use crate::entry::{Body, Entry, EntryError, Head, Origin};
+use crate::entry::{Body, Entry, EntryError, Head, Origin, SealState};
 use crate::id::{Seq, SessionId};
 
 /// A log read from a file.
@@ -69,6 +69,7 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut opening = None;
     let mut parent = None;
+    let mut seal = SealState::Unknown;
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.trim_ascii().is_empty() {
@@ -95,6 +96,13 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
         };
         if !follows {
             return Err(JsonlError::Altered {
+                line: number,
+                seq: entry.seq,
+            });
+        }
+        seal = seal.after(&entry.body);
+        if seal.is_foreign(&entry.body) || seal == SealState::Plain && entry.is_sealed() {
+            return Err(JsonlError::NotSealed {
                 line: number,
                 seq: entry.seq,
             });
@@ -136,6 +144,16 @@ pub enum JsonlError {
         "line {line} (entry {seq}) does not continue the line before it: one of them was altered or is missing"
     )]
     Altered {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Sequence number in the line.
+        seq: Seq,
+    },
+    /// A line with words in plain in a sealed session, or a sealed one in a session without a seal.
+    #[error(
+        "line {line} (entry {seq}) does not fit to a sealed session: its words are in plain, or the seal was taken out of the log"
+    )]
+    NotSealed {
         /// Number of the line, from 1.
         line: usize,
         /// Sequence number in the line.

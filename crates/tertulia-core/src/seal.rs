@@ -230,6 +230,15 @@ impl SessionKey {
     ) -> Result<Entry, SealError> {
         match self.words_of(entry, numbering)? {
             Some(words) => Ok(entry.with_body_fields(parent, &words)?),
+            // The opening of a fork that was made without the key.
+            None if entry.body.seal().is_some() => {
+                let mut body = entry.stored()?.body.clone();
+                if let Body::Forked(Forked { seal, .. }) = &mut body {
+                    *seal = None;
+                }
+                let redacted = entry.redacted.clone();
+                Ok(entry.clone().with_body(parent, body, redacted)?)
+            }
             None => Ok(entry.clone().continuing(parent)),
         }
     }

@@ -5,6 +5,7 @@ mod auto_tags;
 mod changes;
 mod client_ids;
 mod log;
+mod natives;
 mod parent;
 mod sealed;
 mod source;
@@ -19,14 +20,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Linked, Message, Relation, Seal, SpeakerKind,
-    Switched, Usage,
+    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Switched,
+    Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
 pub use auto_tags::{IMPORTED_TAG, LONG, LONG_TAG};
 pub use changes::{Before, Change};
 pub use log::{Damage, Line, Log};
+pub use natives::{Native, PastNative};
 pub use parent::Parent;
 use sealed::wrapped_key;
 pub use source::Source;
@@ -99,6 +101,9 @@ pub struct SessionMeta {
     /// The agents' own (native) sessions for this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natives: Vec<Native>,
+    /// Ids of the agents' own sessions that later ones replaced: their programs still have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past_natives: Vec<PastNative>,
     /// The team's current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -142,22 +147,6 @@ pub struct SessionMeta {
     pub bytes: u64,
     /// End of the log.
     pub head: Head,
-}
-
-/// An agent's own session, in the agent's own store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Native {
-    /// Name of the agent.
-    pub agent: String,
-    /// Id that the agent gave its session.
-    pub id: String,
-    /// Working directory of the native session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    /// The entry that recorded the native session.
-    pub since: Seq,
-    /// Tokens that the agent's answers have used since then.
-    pub spent: Usage,
 }
 
 /// Whether an answer is due.
@@ -212,6 +201,7 @@ impl SessionMeta {
             client_ids: Vec::new(),
             authors: Vec::new(),
             natives: Vec::new(),
+            past_natives: Vec::new(),
             task: None,
             team_file: None,
             heirs: BTreeMap::new(),
@@ -243,6 +233,10 @@ impl SessionMeta {
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.head();
         self.bytes += entry.line().len() as u64 + 1;
+        if self.seal.is_some() && entry.is_in_plain() && !entry.body.is_wordless() {
+            // Damage: a list must not show words that were put into a sealed session without its key.
+            return;
+        }
         self.note_author(entry);
         match &entry.body {
             Body::Created(created) => self.create(entry.at, created),
@@ -382,6 +376,7 @@ impl SessionMeta {
         }
         // Two sessions must not share one native session, or their contexts would mix.
         self.natives.clear();
+        self.past_natives.clear();
         // The original id stays with the imported session.
         self.source = None;
     }
@@ -439,18 +434,6 @@ impl SessionMeta {
             }
             SpeakerKind::System | SpeakerKind::Tool => {}
         }
-    }
-
-    fn link(&mut self, linked: &Linked, since: Seq) {
-        self.answered_by = Some(linked.agent.clone());
-        self.natives.retain(|native| native.agent != linked.agent);
-        self.natives.push(Native {
-            agent: linked.agent.clone(),
-            id: linked.native.clone(),
-            cwd: linked.cwd.clone(),
-            since,
-            spent: Usage::default(),
-        });
     }
 
     fn switch(&mut self, switched: &Switched) {

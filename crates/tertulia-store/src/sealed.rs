@@ -2,6 +2,8 @@
 //! keeps words of sealed sessions from reaching it. Entries are passed on as ciphertext, drafts are
 //! encrypted, lists get their titles and searches their hits from decrypted logs in memory.
 
+mod check;
+mod copies;
 mod keys;
 mod openings;
 mod rows;
@@ -14,6 +16,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+pub use copies::SealedCopy;
+pub(crate) use copies::common_entries;
 use keys::Keys;
 pub use keys::{KeyError, KeySource, Unlocking};
 use openings::Openings;
@@ -98,16 +102,30 @@ impl SealedStore {
         self.open_with(id, log, Unlocking::Ask).await
     }
 
-    async fn open_with(&self, id: SessionId, log: Log, unlocking: Unlocking) -> StoreResult<Log> {
-        if !log.entries.iter().any(Entry::is_sealed) {
-            return Ok(log);
-        }
-        let seal = match self.seal_of(id).await? {
-            // Another program may have sealed the session since.
-            None => self.seal_now(id).await?,
-            known => known,
+    async fn open_with(
+        &self,
+        id: SessionId,
+        mut log: Log,
+        unlocking: Unlocking,
+    ) -> StoreResult<Log> {
+        let has_sealed = log.entries.iter().any(Entry::is_sealed);
+        let has_plain = log.entries.iter().any(|entry| !entry.body.is_wordless());
+        let known = match self.seal_of(id).await {
+            // A plain log is readable even where the session's row is not.
+            Err(_) if !has_sealed => return Ok(log),
+            known => known?,
+        };
+        let seal = match known.is_some() {
+            // Another program may have sealed or unsealed the session since.
+            true if has_plain => self.seal_now(id).await?,
+            false if has_sealed => self.seal_now(id).await?,
+            _ => known,
         };
         let Some(seal) = seal else { return Ok(log) };
+        log.reject_plain(id);
+        if !has_sealed {
+            return Ok(log);
+        }
         let opened = self.open_by(&seal, id, log.clone(), unlocking).await?;
         if opened.damage.len() == log.damage.len() {
             return Ok(opened);
@@ -323,6 +341,16 @@ impl Store for SealedStore {
         self.stored.replace(id, after, entries).await
     }
 
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        self.stored.replace_end(id, after, keep, entries).await
+    }
+
     fn patience(&self) -> &Patience {
         self.stored.patience()
     }
@@ -335,7 +363,9 @@ impl Store for SealedStore {
 #[async_trait]
 impl Maintenance for SealedStore {
     async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
-        self.stored.check(mode, progress).await
+        let mut report = self.stored.check(mode, progress).await?;
+        self.check_words(&mut report, progress).await?;
+        Ok(report)
     }
 
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::body::Body;
 use super::message::{Message, Role, SpeakerKind, Usage};
 use crate::id::{EntryId, SessionId};
+use crate::seal::HIDDEN_PROJECT;
 
 /// Seal of a session, in its opening entry: the wrapped key, and the words of that entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,8 +83,8 @@ fn due(message: &Message) -> Option<bool> {
 }
 
 impl Body {
-    /// Returns true if the body is stored as it is in a sealed session too: it has no words, and
-    /// stores write or need it without the key.
+    /// Returns true if the body is stored as it is in a sealed session too: it shows no words, and
+    /// stores write or need it without the key. In a sealed session, every other body is damage.
     pub fn is_wordless(&self) -> bool {
         match self {
             Body::Trashed(_)
@@ -93,11 +94,17 @@ impl Body {
             | Body::Repaired(_)
             | Body::Merged(_)
             | Body::Sealed(_) => true,
-            Body::Created(_) => self.has_sealed_words(),
+            Body::Created(created) => {
+                let shown = [&created.title, &created.team, &created.cwd];
+                self.has_sealed_words()
+                    && shown.iter().all(|text| text.is_none())
+                    && hides(created.project.as_ref(), &created.project_ids)
+            }
             // A fork without a title of its own has no words, so that it can be made without the key.
             Body::Forked(forked) => {
-                let has_words = forked.title.is_some() || forked.cwd.is_some();
-                self.has_sealed_words() || !(has_words || forked.project.is_some())
+                let shown = [&forked.title, &forked.cwd];
+                shown.iter().all(|text| text.is_none())
+                    && hides(forked.project.as_ref(), &forked.project_ids)
             }
             _ => false,
         }
@@ -116,5 +123,41 @@ impl Body {
             Body::Forked(forked) => forked.seal.as_deref(),
             _ => None,
         }
+    }
+}
+
+/// Returns true if the ids of a project cannot be read.
+fn hides(project: Option<&String>, ids: &[String]) -> bool {
+    let mut all = project.into_iter().chain(ids);
+    all.all(|id| id.starts_with(HIDDEN_PROJECT))
+}
+
+/// Whether a log is sealed, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SealState {
+    /// The entry that tells it is not among those that were read.
+    #[default]
+    Unknown,
+    /// The session is not sealed.
+    Plain,
+    /// The session is sealed.
+    Sealed,
+}
+
+impl SealState {
+    /// Returns the state after an entry as it is stored.
+    #[must_use]
+    pub fn after(self, body: &Body) -> SealState {
+        match body {
+            _ if body.seal().is_some() => SealState::Sealed,
+            Body::Created(_) => SealState::Plain,
+            _ => self,
+        }
+    }
+
+    /// Returns true if an entry with words stands in plain in a sealed session: a writer without the key
+    /// could have written it.
+    pub fn is_foreign(self, body: &Body) -> bool {
+        self == SealState::Sealed && !body.is_wordless()
     }
 }

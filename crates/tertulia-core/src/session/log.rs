@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::entry::{Entry, Head, Message};
+use crate::entry::{Entry, Head, Message, SealState};
 use crate::id::{Seq, SessionId};
 
 /// A section of a log as read: the readable entries, and the damage.
@@ -15,6 +15,11 @@ pub struct Log {
     /// Entries that are missing, unreadable or altered.
     pub damage: Vec<Damage>,
 }
+
+/// Damage of an entry with words in plain in a sealed session.
+const NOT_SEALED: &str = "it is not sealed, in a session that is: its words are not shown";
+/// Damage of a log whose opening entry lacks the seal.
+const SEAL_LOST: &str = "it is sealed, but the first entry of the session has no seal";
 
 /// A damaged entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,11 +44,14 @@ impl fmt::Display for Damage {
 
 impl Log {
     /// Parses lines that should follow `before`, and records missing, unreadable and altered ones.
-    /// Without a known parent, the hash of the first line is not verified.
+    /// Without a known parent, the hash of the first line is not verified. Where the lines tell that
+    /// the session is sealed, entries with words in plain are damage.
     pub fn read(session: SessionId, before: Option<Head>, after: Seq, lines: &[Line]) -> Log {
         let mut log = Log::default();
         let mut expected = after.next();
         let mut parent = before;
+        let mut seal = SealState::Unknown;
+        let mut is_bare = false;
         for line in lines {
             if expected < line.seq {
                 log.note_missing(session, expected, line.seq);
@@ -67,12 +75,34 @@ impl Log {
                         log.note(session, line.seq, "it does not match its hash");
                     }
                     parent = Some(entry.head());
-                    log.entries.push(entry);
+                    seal = seal.after(&entry.body);
+                    if seal == SealState::Plain && entry.is_sealed() && !is_bare {
+                        is_bare = true;
+                        log.note(session, line.seq, SEAL_LOST);
+                    }
+                    if seal.is_foreign(&entry.body) {
+                        log.note(session, line.seq, NOT_SEALED);
+                    } else {
+                        log.entries.push(entry);
+                    }
                 }
             }
             expected = line.seq.next();
         }
         log
+    }
+
+    /// Takes out the entries with words in plain, if the session is sealed, and records them as damage:
+    /// their author need not have the key.
+    pub fn reject_plain(&mut self, session: SessionId) {
+        let (sound, foreign): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut self.entries)
+            .into_iter()
+            .partition(|entry| !SealState::Sealed.is_foreign(&entry.body));
+        self.entries = sound;
+        for entry in foreign {
+            self.note(session, entry.seq, NOT_SEALED);
+        }
+        self.damage.sort_by_key(|damage| damage.seq);
     }
 
     /// Returns the messages, in order.

@@ -20,6 +20,8 @@ const REMEMBERED: usize = 10_000;
 pub enum Unlocking {
     /// Only with what is at hand at once, such as an identity file.
     Quietly,
+    /// Also with what takes time, but without asking the user.
+    Unattended,
     /// Also with what takes time, or asks the user.
     Ask,
 }
@@ -119,7 +121,7 @@ impl Keys {
 
     /// Makes the key of a new session. All its entries are sealed from then on.
     pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKey>> {
-        let refused = move |reason: String| StoreError::Sealed { id, reason };
+        let refused = move |reason: String| StoreError::NoKey { id, reason };
         let source = self.source(id)?;
         let (key, wrapped) = on_thread("tertulia-key", move || {
             source.make().map_err(|error| refused(error.0))

@@ -1,78 +1,144 @@
-//! Seals a plain session, or unseals a sealed one: its log is replaced as a whole, under the same id.
+//! Seals a plain session, or unseals a sealed one, each with its forks: their logs are replaced as a
+//! whole, under the same ids.
 
 use super::{Openings, Unlocking};
 use crate::{Sessions, StoreError, StoreResult};
-use tertulia_core::entry::{Entry, Head};
+use tertulia_core::entry::{Entry, Head, Relation, Seal};
 use tertulia_core::id::SessionId;
-use tertulia_core::seal::SealError;
+use tertulia_core::query::{Filter, Page, Trash};
+use tertulia_core::seal::{SealError, SessionKey};
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 
 impl Sessions {
-    /// Encrypts a session that is stored in plain. Nothing of its words is left in the store.
+    /// Returns the sessions that were forked from one, and from its forks, in the order in which they
+    /// can be replaced: no session before its forks, whose beginnings it holds.
+    pub async fn forks_of(&self, id: SessionId) -> StoreResult<Vec<SessionMeta>> {
+        let mut found: Vec<SessionMeta> = Vec::new();
+        let mut waiting = vec![id];
+        while let Some(parent) = waiting.pop() {
+            let filter = Filter {
+                parent: Some(parent),
+                trash: Trash::With,
+                ..Filter::default()
+            };
+            let page = Page::first(usize::MAX >> 1);
+            for row in self.stored().list(&filter, &page).await?.rows {
+                let relation = row.meta.parent.as_ref().map(|parent| parent.relation);
+                let is_known = row.meta.id == id || found.iter().any(|it| it.id == row.meta.id);
+                // A replay copies nothing but what a person said.
+                if !is_known && relation != Some(Relation::Replay) {
+                    waiting.push(row.meta.id);
+                    found.push(row.meta);
+                }
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Encrypts a session that is stored in plain, with its forks. Nothing of their words is left in
+    /// the store. They share a key, as they share entries.
     pub async fn seal(&self, id: SessionId) -> StoreResult<SessionMeta> {
         if self.row(id).await?.meta.seal.is_some() {
             return Err(refused(id, "is sealed already"));
         }
-        let _lock = self.claimed(id).await?;
-        let (meta, plain) = self.whole_log(id).await?;
-        let store = self.sealed_store();
-        let key = store.keys().make(id).await?;
-        let openings = Openings::of(&plain);
-        let sealed = rewritten(&plain, |head, entry| {
-            key.seal_entry(head, &openings.numbering_at(entry.seq), entry)
-        });
-        // The plain log goes only when it can be made again from the sealed one, byte for byte.
-        let checked = sealed.and_then(|sealed| {
-            let again = rewritten(&sealed, |head, entry| {
-                key.unseal_entry(head, &openings.numbering_at(entry.seq), entry)
-            })?;
-            match again
-                .iter()
-                .map(Entry::line)
-                .eq(plain.iter().map(Entry::line))
-            {
-                true => Ok(sealed),
-                false => Err(refused(id, "has entries that cannot be sealed unchanged")),
-            }
-        });
-        let replaced = match checked {
-            Ok(sealed) => self.replace(&meta, &sealed).await,
-            Err(error) => Err(error),
+        let forks = self.forks_of(id).await?;
+        let plain: Vec<SessionId> = forks
+            .iter()
+            .filter(|fork| fork.seal.is_none())
+            .map(|fork| fork.id)
+            .chain([id])
+            .collect();
+        let _locks = self.claimed_all(&plain).await?;
+        let keys = self.sealed_store().keys();
+        // An earlier attempt may have been cut off between two of them.
+        let mut seals = forks.iter().filter_map(|fork| fork.seal.as_deref());
+        let key = match seals.find(|seal| seal.origin == id) {
+            Some(seal) => keys.unlock(id, seal, Unlocking::Ask).await?,
+            None => keys.make(id).await?,
         };
-        if let Err(error) = replaced {
-            store.keys().note_seal(id, None);
-            return Err(error);
+        for one in plain {
+            let (meta, log) = self.whole_log(one).await?;
+            let replaced = match sealed_log(one, &key, &log) {
+                Ok(sealed) => self.replace(&meta, &sealed).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = replaced {
+                keys.note_seal(id, None);
+                return Err(error);
+            }
+            keys.note_seal(one, Some(key.seal().clone()));
         }
         Ok(self.row(id).await?.meta)
     }
 
-    /// Stores a sealed session in plain.
+    /// Encrypts a session that is stored in plain with the key of its sealed copy in another store,
+    /// which begins with `opening`.
+    pub(super) async fn seal_like(&self, id: SessionId, opening: &Entry) -> StoreResult<()> {
+        let other = || refused(id, "is another one than its sealed copy");
+        let seal = opening.body.seal().ok_or_else(other)?;
+        let seal = Seal {
+            data: None,
+            ..seal.clone()
+        };
+        let keys = self.sealed_store().keys();
+        let key = keys.unlock(id, &seal, Unlocking::Unattended).await?;
+        let _lock = self.claimed(id).await?;
+        let (meta, plain) = self.whole_log(id).await?;
+        let sealed = sealed_log(id, &key, &plain)?;
+        if sealed.first().map(|entry| entry.hash) != Some(opening.hash) {
+            return Err(other());
+        }
+        self.replace(&meta, &sealed).await?;
+        keys.note_seal(id, Some(seal));
+        Ok(())
+    }
+
+    /// Stores a sealed session in plain, with its forks.
     pub async fn unseal(&self, id: SessionId) -> StoreResult<SessionMeta> {
         let store = self.sealed_store();
         if self.row(id).await?.meta.seal.is_none() {
             return Err(refused(id, "is not sealed"));
         }
-        let Some(key) = store.key_of(id, Unlocking::Ask).await? else {
-            return Err(refused(id, "is not sealed"));
-        };
-        let _lock = self.claimed(id).await?;
-        let (meta, sealed) = self.whole_log(id).await?;
-        let openings = Openings::of(&sealed);
-        let plain = rewritten(&sealed, |head, entry| {
-            key.unseal_entry(head, &openings.numbering_at(entry.seq), entry)
-        })?;
-        self.replace(&meta, &plain).await?;
-        store.keys().note_seal(id, None);
+        let forks = self.forks_of(id).await?;
+        let sealed: Vec<SessionId> = forks
+            .iter()
+            .filter(|fork| fork.seal.is_some())
+            .map(|fork| fork.id)
+            .chain([id])
+            .collect();
+        // All keys before the first session is changed.
+        let mut keys = Vec::new();
+        for one in &sealed {
+            let key = store.key_of(*one, Unlocking::Ask).await?;
+            keys.push(key.ok_or_else(|| refused(*one, "is not sealed"))?);
+        }
+        let _locks = self.claimed_all(&sealed).await?;
+        for (one, key) in sealed.into_iter().zip(keys) {
+            let (meta, log) = self.whole_log(one).await?;
+            let openings = Openings::of(&log);
+            let plain = rewritten(&log, |head, entry| {
+                key.unseal_entry(head, &openings.numbering_at(entry.seq), entry)
+            })?;
+            self.replace(&meta, &plain).await?;
+            store.keys().note_seal(one, None);
+        }
         Ok(self.row(id).await?.meta)
     }
 
-    async fn claimed(&self, id: SessionId) -> StoreResult<crate::SessionLock> {
-        if let Some(lock) = self.stored().claim(id).await? {
-            return Ok(lock);
+    async fn claimed_all(&self, ids: &[SessionId]) -> StoreResult<Vec<crate::SessionLock>> {
+        let mut locks = Vec::new();
+        for id in ids {
+            locks.push(self.claimed(*id).await?);
         }
-        let holder = self.stored().holder(id).await?.unwrap_or_default();
-        let place = format!("session {} (open in {holder})", id.short());
-        Err(StoreError::Locked { place })
+        Ok(locks)
+    }
+
+    async fn claimed(&self, id: SessionId) -> StoreResult<crate::SessionLock> {
+        match self.stored().claim(id).await? {
+            Some(lock) => Ok(lock),
+            None => Err(self.is_open_elsewhere(id).await),
+        }
     }
 
     /// Reads a session as it is stored, with an unfinished answer saved as an interrupted message.
@@ -104,8 +170,25 @@ impl Sessions {
     }
 }
 
+/// Seals the entries of a plain log. It may go only when it can be made again from the sealed one, byte
+/// for byte.
+fn sealed_log(id: SessionId, key: &SessionKey, plain: &[Entry]) -> StoreResult<Vec<Entry>> {
+    let openings = Openings::of(plain);
+    let sealed = rewritten(plain, |head, entry| {
+        key.seal_entry(head, &openings.numbering_at(entry.seq), entry)
+    })?;
+    let again = rewritten(&sealed, |head, entry| {
+        key.unseal_entry(head, &openings.numbering_at(entry.seq), entry)
+    })?;
+    let lines = again.iter().map(Entry::line);
+    match lines.eq(plain.iter().map(Entry::line)) {
+        true => Ok(sealed),
+        false => Err(refused(id, "has entries that cannot be sealed unchanged")),
+    }
+}
+
 /// Writes entries anew, one after the other.
-fn rewritten(
+pub(super) fn rewritten(
     entries: &[Entry],
     write: impl Fn(&Head, &Entry) -> Result<Entry, SealError>,
 ) -> StoreResult<Vec<Entry>> {
@@ -121,6 +204,6 @@ fn rewritten(
     Ok(written)
 }
 
-fn refused(id: SessionId, why: &str) -> StoreError {
+pub(super) fn refused(id: SessionId, why: &str) -> StoreError {
     StoreError::Refused(format!("session {} {why}", id.short()))
 }
