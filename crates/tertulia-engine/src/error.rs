@@ -84,6 +84,8 @@ pub enum ErrorKind {
     Busy,
     /// The client may only read.
     Forbidden,
+    /// The client has not authenticated, or its login has ended.
+    Unauthorized,
 }
 
 impl From<&AgentError> for ErrorBody {
@@ -115,17 +117,19 @@ impl From<&StoreError> for ErrorBody {
             StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
             StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
             StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
+            StoreError::Opened { .. } => (ErrorKind::Conflict, Some("close it there and run the command again; without --no-fork, a chat continues in a fork".to_owned())),
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
             StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
             StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
             StoreError::Unreachable { .. } => (ErrorKind::Failed, Some("run the command again when it can be reached".to_owned())),
-            StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place))),
+            StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(moved_away(place))),
             StoreError::TooLarge { what: "the session", .. } => {
                 (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Sealed { .. } => (ErrorKind::Invalid, Some("[seal] in your settings names an identity file or a passphrase command: see docs/sealed.md".to_owned())),
-            StoreError::SealedInOne { .. } => (ErrorKind::Invalid, Some("delete the copy that is not sealed, and run the command again: see docs/sealed.md".to_owned())),
+            StoreError::NoKey { .. } => (ErrorKind::Invalid, Some("`tertulia seal --new-identity FILE` writes a key file; name it as `identity` of [seal] in your settings".to_owned())),
+            StoreError::SealedInOne { .. } => (ErrorKind::Invalid, Some("both copies stay as they are; with the session's key at hand, `tertulia sync` seals the plain one, too: see docs/sealed.md".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
             StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
             StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),
@@ -143,4 +147,15 @@ impl From<&StoreError> for ErrorBody {
             hint,
         }
     }
+}
+
+/// Returns the hint for a database that cannot be salvaged. The files beside it go with it: its
+/// write-ahead log may hold words.
+fn moved_away(place: &str) -> String {
+    let quoted = |path: &str| format!("'{}'", path.replace('\'', r"'\''"));
+    let folder = std::path::Path::new(place).with_file_name("damaged-store");
+    let (file, folder) = (quoted(place), quoted(&folder.display().to_string()));
+    format!(
+        "restore {place} from a backup, or move it away to begin with an empty store: mkdir {folder} && mv {file}* {folder}"
+    )
 }

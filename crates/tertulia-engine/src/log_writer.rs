@@ -1,6 +1,8 @@
 //! [`LogWriter`] appends to the log of a running session, forks it on conflict with another writer,
 //! and holds entries in memory while they cannot be saved.
 
+mod unsaved;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +10,6 @@ use async_trait::async_trait;
 
 use tertulia_core::entry::{Body, Entry, Head, Relation, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::jsonl;
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 use tertulia_store::{
     Draft, Fork, LockHolder, SessionLock, Sessions, Start, StoreError, StoreResult,
@@ -16,6 +17,8 @@ use tertulia_store::{
 
 /// Size in bytes from which on the user is warned: 80 % of the limit.
 const NEAR_LIMIT: u64 = SESSION_LIMIT / 100 * 80;
+/// How often a session is opened anew because another program replaced its log meanwhile.
+const ATTEMPTS: usize = 5;
 
 /// Reaction to another writer in the same session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +119,34 @@ impl LogWriter {
         meta: SessionMeta,
         on_conflict: OnConflict,
     ) -> StoreResult<(LogWriter, Option<SessionId>)> {
+        let mut attempts = 1;
+        loop {
+            let resumed = LogWriter::resume_now(&sessions, &meta, on_conflict).await;
+            match resumed {
+                // A program that seals or unseals the session replaces its log, and is soon done.
+                Err(StoreError::Conflict { .. } | StoreError::Sealed { .. })
+                    if attempts < ATTEMPTS =>
+                {
+                    attempts += 1;
+                }
+                resumed => return resumed,
+            }
+        }
+    }
+
+    async fn resume_now(
+        sessions: &Sessions,
+        meta: &SessionMeta,
+        on_conflict: OnConflict,
+    ) -> StoreResult<(LogWriter, Option<SessionId>)> {
         let mut took_over = false;
         let (lock, taken) = match sessions.store().claim(meta.id).await {
             Ok(None) if on_conflict == OnConflict::TakeOver => {
                 took_over = true;
                 (Some(sessions.store().take_over(meta.id).await?), false)
+            }
+            Ok(None) if on_conflict == OnConflict::Refuse => {
+                return Err(sessions.is_open_elsewhere(meta.id).await);
             }
             Ok(lock) => {
                 let taken = lock.is_none();
@@ -130,13 +156,18 @@ impl LogWriter {
             Err(error) if is_passing(&error) => (None, false),
             Err(error) => return Err(error),
         };
+        // The log may have changed between reading its metadata and taking its lock.
+        let meta = match sessions.reread(meta).await {
+            Err(error) if is_passing(&error) => meta.clone(),
+            read => read?,
+        };
         // The fork does not include the turn that the other process is running.
         let at = match taken {
             true => sessions.turn_border(&meta).await?,
             false => None,
         };
         let mut writer = LogWriter {
-            sessions,
+            sessions: sessions.clone(),
             log: LogState::Open(Box::new(meta)),
             lock,
             unsaved: Vec::new(),
@@ -205,7 +236,7 @@ impl LogWriter {
                 })
             }
             // Answers are never dropped: only new messages of a human can be refused.
-            Err(error) if answered || is_passing(&error) => {
+            Err(error) if answered || is_passing(&error) || self.is_overtaken(&error) => {
                 self.locked_out = matches!(error, StoreError::Held(_) | StoreError::Locked { .. });
                 Ok(Recorded {
                     trouble: Some(error),
@@ -221,6 +252,16 @@ impl LogWriter {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Returns true if words have no place because the log was replaced, not because of what they are:
+    /// they are held, and offered as a file in the end. Who wants no fork is told at once.
+    fn is_overtaken(&self, error: &StoreError) -> bool {
+        match error {
+            StoreError::Sealed { .. } => true,
+            StoreError::Conflict { .. } => self.on_conflict != OnConflict::Refuse,
+            _ => false,
         }
     }
 
@@ -310,14 +351,17 @@ impl LogWriter {
                 head: meta.head,
             });
         }
+        // Its log may have been replaced by the sealed or the plain one, in which the same entries have
+        // other hashes: the fork begins with the log as it is now.
+        let base = self.sessions.reread(&meta).await?;
         let fork = Fork {
             id: self.sessions.clock().session_id(),
-            at,
+            at: at.or(Some(meta.head.seq.min(base.head.seq))),
             title: None,
             relation: Relation::Conflict,
         };
         let lock = self.sessions.store().claim(fork.id).await?;
-        let (forked, entries) = self.sessions.fork(&meta, &fork, bodies).await?;
+        let (forked, entries) = self.sessions.fork(&base, &fork, bodies).await?;
         // The lock of the session that is left is held until the fork exists.
         self.lock = lock;
         self.log = LogState::Open(Box::new(forked));
@@ -387,50 +431,6 @@ impl LogWriter {
     pub fn is_locked_out(&self) -> bool {
         self.has_unsaved() && self.locked_out
     }
-
-    /// Returns the whole log followed by the held entries, as lines for `import`.
-    pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
-        let mut lines = Vec::new();
-        let (head, mut bodies) = match &self.log {
-            LogState::Unborn(start) => match self.begun.last() {
-                Some(last) => {
-                    lines.extend(self.begun.iter().map(|entry| entry.line().to_owned()));
-                    let rest = self.unsaved.get(self.begun.len() - 1..);
-                    let rest = rest.unwrap_or_default().to_vec();
-                    let rest = self.sessions.chain(start.id, &last.head(), rest).await?;
-                    lines.extend(rest.iter().map(|entry| entry.line().to_owned()));
-                    return Ok(lines);
-                }
-                None => (Head::START, vec![start.opening()]),
-            },
-            LogState::Open(meta) => {
-                let read = self
-                    .sessions
-                    .store()
-                    .read(meta.id, Seq::START, usize::MAX)
-                    .await;
-                match read {
-                    Ok(read) => lines.extend(
-                        read.iter()
-                            .filter(|line| line.seq <= meta.head.seq)
-                            .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
-                    ),
-                    // Unreadable now: with this heading, the held entries can be imported later.
-                    Err(_) => lines.push(jsonl::heading(meta.id, meta.head)),
-                }
-                (meta.head, Vec::new())
-            }
-        };
-        bodies.extend(self.unsaved.iter().cloned());
-        lines.extend(
-            self.sessions
-                .chain(self.id(), &head, bodies)
-                .await?
-                .iter()
-                .map(|entry| entry.line().to_owned()),
-        );
-        Ok(lines)
-    }
 }
 
 /// Returns true if a later attempt may succeed, because the entries are valid and the store is the
@@ -441,7 +441,9 @@ fn is_passing(error: &StoreError) -> bool {
         StoreError::TooLarge { .. }
             | StoreError::Refused(_)
             | StoreError::Sealed { .. }
+            | StoreError::NoKey { .. }
             | StoreError::Conflict { .. }
+            | StoreError::Opened { .. }
             | StoreError::Exists(_)
     )
 }

@@ -6,5 +6,6 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod replaced;
 mod replay;
 mod task;
