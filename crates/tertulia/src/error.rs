@@ -261,7 +261,9 @@ impl From<ErrorBody> for CommandError {
             Wire::Usage => ErrorKind::Usage,
             Wire::NotFound => ErrorKind::NotFound,
             Wire::Ambiguous => ErrorKind::Ambiguous,
-            Wire::Conflict | Wire::Busy | Wire::Forbidden => ErrorKind::Conflict,
+            Wire::Conflict | Wire::Busy | Wire::Forbidden | Wire::Unauthorized => {
+                ErrorKind::Conflict
+            }
             Wire::Invalid => ErrorKind::Invalid,
             Wire::Agent => ErrorKind::Agent,
             Wire::NoSpace => ErrorKind::NoSpace,

@@ -83,6 +83,11 @@ impl UserKeys {
         encryptor(recipients)
     }
 
+    /// Fails if one of these is no recipient.
+    pub fn check_recipients(recipients: &[String]) -> KeyResult<()> {
+        recipients.iter().try_for_each(|it| parsed(it).map(|_| ()))
+    }
+
     /// Begins a file for other recipients than those of the settings.
     pub fn encryptor_for(&self, recipients: &[String]) -> KeyResult<Encryptor> {
         let mut all: Vec<Box<dyn Recipient>> = Vec::new();
@@ -140,12 +145,13 @@ impl UserKeys {
     ) -> KeyResult<age::stream::StreamReader<R>> {
         // Trying a passphrase takes about a second, too long for each row of a list.
         if unlocking == Unlocking::Quietly {
-            return Err(KeyError("it needs its passphrase".to_owned()));
+            return Err(needs_passphrase());
         }
         let passphrase = match self.by_command()? {
             Some(passphrase) => passphrase,
             None => match self.remembered() {
                 Some(passphrase) => passphrase,
+                None if unlocking == Unlocking::Unattended => return Err(needs_passphrase()),
                 None => passphrase::ask()?,
             },
         };
@@ -230,7 +236,7 @@ impl KeySource for UserKeys {
         let mut tries = 1;
         let mut reader = loop {
             match self.decrypt(file.as_slice(), unlocking) {
-                Err(error) if unlocking == Unlocking::Quietly => return Err(error),
+                Err(error) if unlocking != Unlocking::Ask => return Err(error),
                 Err(_) if tries < TRIES && self.may_try_again() && is_by_passphrase(&file) => {
                     passphrase::say("The passphrase is wrong, try again.");
                     tries += 1;
@@ -243,6 +249,10 @@ impl KeySource for UserKeys {
         remember(wrapped, &key);
         Ok(key)
     }
+}
+
+fn needs_passphrase() -> KeyError {
+    KeyError("it needs its passphrase".to_owned())
 }
 
 fn remember(wrapped: &str, key: &KeyBytes) {

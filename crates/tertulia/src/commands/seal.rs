@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tertulia_core::query::Row;
+use tertulia_core::session::SessionMeta;
 use tertulia_formats::json;
 
 use super::chat::{self, ChatArgs};
@@ -11,6 +12,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::seal;
+use crate::show::count;
 use crate::talk::args::TalkArgs;
 use crate::ui::{Ui, fit};
 
@@ -74,10 +76,15 @@ pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     }
     let workspace = open::workspace(global, ui)?;
     let row = workspace.find(&args.reference.join(" "))?;
-    if !confirmed(args.yes, &row, "Seal", ui)? {
+    let forks = workspace.wait(workspace.sessions.forks_of(row.meta.id))?;
+    let forks: Vec<SessionMeta> = forks.into_iter().filter(|it| it.seal.is_none()).collect();
+    if !confirmed(args.yes, (&row, &forks), "Seal", ui)? {
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.seal(row.meta.id))?;
+    for sealed in forks.iter().chain([&row.meta]) {
+        workspace.forget_project(sealed)?;
+    }
     tell(Row { meta, ..row }, "sealed", ui);
     Ok(ExitCode::SUCCESS)
 }
@@ -86,7 +93,9 @@ pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
 pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
     let row = workspace.find(&args.reference)?;
-    if !confirmed(args.yes, &row, "Unseal", ui)? {
+    let forks = workspace.wait(workspace.sessions.forks_of(row.meta.id))?;
+    let forks: Vec<SessionMeta> = forks.into_iter().filter(|it| it.seal.is_some()).collect();
+    if !confirmed(args.yes, (&row, &forks), "Unseal", ui)? {
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.unseal(row.meta.id))?;
@@ -94,7 +103,28 @@ pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
     Ok(ExitCode::SUCCESS)
 }
 
-fn confirmed(yes: bool, row: &Row, what: &str, ui: &mut Ui) -> CommandResult<bool> {
+/// Asks whether to rewrite a session and its forks, after saying which they are.
+fn confirmed(
+    yes: bool,
+    (row, forks): (&Row, &[SessionMeta]),
+    what: &str,
+    ui: &mut Ui,
+) -> CommandResult<bool> {
+    if !forks.is_empty() {
+        let ids: Vec<String> = forks.iter().map(|fork| fork.id.short()).collect();
+        ui.note(&format!(
+            "Session {} shares entries with {}, which {} with it: {}",
+            row.meta.id.short(),
+            count(forks.len() as u64, "fork"),
+            match (what, forks.len()) {
+                ("Seal", 1) => "is sealed",
+                ("Seal", _) => "are sealed",
+                (_, 1) => "is unsealed",
+                (_, _) => "are unsealed",
+            },
+            ids.join(", ")
+        ));
+    }
     if yes {
         return Ok(true);
     }

@@ -1,8 +1,10 @@
 //! Learns earlier identities of the project's folder from the store and from earlier runs.
 
 use tertulia_core::query::{Filter, Page, Trash};
+use tertulia_core::session::SessionMeta;
 
 use super::Workspace;
+use crate::error::CommandResult;
 use crate::project::Folders;
 use crate::settings::StoreUrl;
 
@@ -34,6 +36,30 @@ impl Workspace {
         // With the file, the next command need not read the sessions.
         if has_sessions || !self.settings.folders.is_empty() || self.settings.project.has_git() {
             self.remember_project();
+        }
+    }
+
+    /// Removes the folder of a session that was sealed from the list of known ones, unless sessions that
+    /// are not sealed name it.
+    pub fn forget_project(&self, meta: &SessionMeta) -> CommandResult<()> {
+        let folder = meta.cwd.as_ref().map(|cwd| format!("dir:{cwd}"));
+        let ids = meta.project.iter().chain(&meta.project_ids).chain(&folder);
+        let ids: Vec<String> = ids.cloned().collect();
+        let filter = Filter {
+            project: Some(ids.iter().cloned().collect()),
+            trash: Trash::With,
+            ..Filter::default()
+        };
+        let mut page = Page::first(REMEMBERED);
+        loop {
+            let listing = self.wait(self.sessions.stored().list(&filter, &page))?;
+            if listing.rows.iter().any(|row| row.meta.seal.is_none()) {
+                return Ok(());
+            }
+            match listing.next {
+                Some(next) => page.cursor = Some(next),
+                None => return Folders::forget(&self.settings.projects_file(), &ids),
+            }
         }
     }
 

@@ -188,7 +188,30 @@ impl Folders {
         let _held = lock_of(file)?;
         let mut folders = Folders::read(file).unwrap_or_else(|| self.clone());
         folders.remember(now);
-        let text = serde_json::to_string_pretty(&folders).map_err(|error| {
+        folders.replace(file)
+    }
+}
+
+impl Folders {
+    /// Removes the records of the folders that have one of these identities from the file.
+    pub fn forget(file: &Path, ids: &[String]) -> CommandResult<()> {
+        let is_known = |folders: &Folders| {
+            let mut records = folders.folders.iter();
+            records.any(|record| ids.iter().any(|id| record.ids.contains(id)))
+        };
+        if !Folders::read(file).is_some_and(|folders| is_known(&folders)) {
+            return Ok(());
+        }
+        let _held = lock_of(file)?;
+        let mut folders = Folders::read(file).unwrap_or_default();
+        folders
+            .folders
+            .retain(|record| !ids.iter().any(|id| record.ids.contains(id)));
+        folders.replace(file)
+    }
+
+    fn replace(&self, file: &Path) -> CommandResult<()> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| {
             CommandError::new(ErrorKind::Failed, "cannot write the list of projects").because(error)
         })?;
         replace(file, &text)

@@ -57,6 +57,11 @@ pub fn ask() -> KeyResult<SecretString> {
 /// Asks for a new passphrase, twice.
 pub fn ask_for_new() -> KeyResult<SecretString> {
     loop {
+        if !can_ask() {
+            return Err(KeyError(
+                "set `identity` or `passphrase_command` of [seal] in your settings".to_owned(),
+            ));
+        }
         let first = typed("New passphrase: ")?;
         if first.expose_secret().is_empty() {
             return Err(KeyError("an empty passphrase seals nothing".to_owned()));

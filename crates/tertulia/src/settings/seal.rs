@@ -93,16 +93,8 @@ pub fn read(reader: &Reader<'_>, table: &Table, base: &Path) -> SealSettings {
         recipients,
         identity: reader
             .text(table, "identity")
-            .map(|path| placed(&path, base)),
+            .map(|path| env::placed(&path, base)),
         passphrase_command: reader.text(table, "passphrase_command"),
         work_factor: work_factor.and_then(in_range).unwrap_or(WORK_FACTOR),
-    }
-}
-
-/// Resolves `~/` and relative paths.
-fn placed(path: &str, base: &Path) -> PathBuf {
-    match path.strip_prefix("~/").zip(env::path("HOME")) {
-        Some((rest, home)) => home.join(rest),
-        None => base.join(path),
     }
 }

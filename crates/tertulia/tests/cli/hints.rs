@@ -1,6 +1,9 @@
 //! Commands in hints work as printed.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
 
 use crate::home::{Home, Output, finish, short};
 
@@ -98,4 +101,68 @@ fn a_hint_under_json_is_the_same() {
     let expected = format!("`tertulia --store files:{} list --all`", place.display());
     let hint = error["hint"].as_str().unwrap();
     assert!(hint.contains(&expected), "{hint}");
+}
+
+#[test]
+fn the_hint_for_a_database_beyond_repair_moves_all_of_it() {
+    let home = Home::new();
+    home.say("one");
+    let database = home.database();
+    let header = std::fs::read(&database).unwrap()[..4096].to_vec();
+    std::fs::write(&database, &header).unwrap();
+    let output = home.run(&["doctor", "--repair"]).code(5);
+    // As a program leaves it that is killed.
+    let wal = database.with_file_name("tertulia.db-wal");
+    std::fs::write(&wal, "words").unwrap();
+    let hint = output.stderr.split("empty store: ").nth(1).unwrap();
+    let command = hint.lines().next().unwrap();
+    let moved = Command::new("sh").args(["-c", command]).output().unwrap();
+    assert!(moved.status.success(), "{command}: {moved:?}");
+    let folder = database.with_file_name("damaged-store");
+    let kept = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert_eq!(kept("tertulia.db"), header);
+    assert_eq!(kept("tertulia.db-wal"), b"words");
+    assert!(!database.exists() && !wal.exists());
+    home.say("two");
+    assert_eq!(home.all().len(), 1);
+}
+
+#[test]
+fn a_server_names_the_store_that_unsaved_words_belong_to() {
+    let home = Home::new();
+    let flags = ["--store", "files:a folder"];
+    let serve = home.prepare(&[&flags[..], &["serve", "--stdio"]].concat());
+    let mut serve = serve.command();
+    serve.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = serve.stderr(Stdio::piped()).spawn().unwrap();
+    let mut ask = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    let place = home.project().join("a folder");
+    let aside = home.path().join("aside");
+    for words in ["echo one", "echo two"] {
+        let query = json!({ "type": "query", "query": words });
+        writeln!(ask, "{query}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(answers.read_line(&mut line).unwrap() > 0, "no answer");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["type"] == "complete" {
+                break;
+            }
+        }
+        if words == "echo one" {
+            std::fs::rename(&place, &aside).unwrap();
+            std::fs::write(&place, "in the way").unwrap();
+        }
+    }
+    drop(ask);
+    child.stdout = Some(answers.into_inner());
+    let ended = finish(child, "serve").code(1);
+    std::fs::remove_file(&place).unwrap();
+    std::fs::rename(&aside, &place).unwrap();
+    let commands = commands(&ended);
+    let import = commands.iter().find(|it| it.contains(" import ")).unwrap();
+    follow(&home, import).ok();
+    let hits = home.run(&[&flags[..], &["search", "--all", "two", "--json"]].concat());
+    assert!(hits.ok().json()["total"].as_u64().unwrap() > 0, "{import}");
 }

@@ -4,11 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::home::{Home, both, until};
+use crate::home::{Backend, Home, both, until, until_draft};
 
 const MARKER: &str = "xyzzyplugh";
 
@@ -25,7 +24,7 @@ pub fn with_key(home: &Home) -> String {
 }
 
 /// Takes the key away, as if the store had been copied to another machine.
-fn without_key(home: &Home) {
+pub fn without_key(home: &Home) {
     home.settings("");
 }
 
@@ -50,7 +49,7 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     found
 }
 
-fn sealed_chat(home: &Home, words: &str) -> String {
+pub fn sealed_chat(home: &Home, words: &str) -> String {
     let args = [
         "chat",
         "--sealed",
@@ -67,7 +66,7 @@ fn sealed_chat(home: &Home, words: &str) -> String {
 }
 
 /// Returns the lines of a session as they are stored.
-fn lines(home: &Home, id: &str) -> String {
+pub fn lines(home: &Home, id: &str) -> String {
     home.run(&["export", id, "--format", "jsonl"]).ok().stdout
 }
 
@@ -161,16 +160,82 @@ fn a_plain_session_is_sealed_in_place_and_unsealed_to_the_same_bytes() {
 }
 
 #[test]
-fn a_session_with_forks_stays_as_it_is() {
+fn a_session_is_sealed_and_unsealed_with_its_forks() {
     both(|home| {
         with_key(home);
-        let id = home.say("shared");
-        home.run(&["fork", &id]).ok();
-        let before = lines(home, &id);
-        let refused = home.run(&["seal", "-y", &id]).code(5);
-        assert!(refused.stderr.contains("forks share"), "{}", refused.stderr);
-        assert_eq!(lines(home, &id), before);
+        let id = home.say("echo shared");
+        let fork = |of: &str| {
+            let fork = home.run(&["fork", of, "--json"]).ok().json();
+            fork["id"].as_str().unwrap().to_owned()
+        };
+        let first = fork(&id);
+        home.say_in(&first, "echo xyzzyplugh");
+        let second = fork(&first);
+        home.say_in(&second, "echo more");
+        home.say_in(&id, "echo on");
+        let all = [&id, &first, &second];
+        let plain = all.map(|id| lines(home, id));
+        let said = all.map(|id| home.said(id));
+        // Off a terminal nothing is done unasked.
+        home.run(&["seal", &id]).code(2).notes("add -y");
+        home.run(&["seal", "-y", &id])
+            .ok()
+            .notes("shares entries with 2 forks, which are sealed with it")
+            .notes(&crate::home::short(&second));
+        assert_eq!(holding(home.path(), MARKER), Vec::<PathBuf>::new());
+        assert!(home.all().iter().all(|row| row["sealed"] == true));
+        assert_eq!(all.map(|id| home.said(id)), said);
+        home.run(&["doctor"]).ok();
+        // A fork that is made without the key is unsealed, too.
+        without_key(home);
+        let third = fork(&id);
+        let key = home.path().join("keys/age/id.txt");
+        home.settings(&format!("[seal]\nidentity = {key:?}\n"));
+        home.run(&["unseal", "-y", &id]).ok().notes("3 forks");
+        assert_eq!(all.map(|id| lines(home, id)), plain);
+        assert_eq!(home.said(&third), said[0]);
+        home.run(&["doctor"]).ok();
     });
+}
+
+#[test]
+fn nothing_of_the_work_folder_is_left_in_the_store() {
+    both(|home| {
+        with_key(home);
+        let folder = home.folder("plughfolder");
+        let run = |args: &[&str]| home.prepare(args).folder(&folder).run().ok();
+        let made = run(&["chat", "--agent", "demo", "--json", "-p", "echo one"]).json();
+        let id = made["session_id"].as_str().unwrap().to_owned();
+        run(&["search", "one"]);
+        run(&["stats"]);
+        run(&["list"]);
+        for _ in 0..2 {
+            assert!(!holding(home.path(), "dir:").is_empty());
+            home.run(&["seal", "-y", &id]).ok();
+            let left = holding(home.path(), "plughfolder");
+            assert_eq!(left, Vec::<PathBuf>::new());
+            home.run(&["doctor"]).ok();
+            home.run(&["unseal", "-y", &id]).ok();
+        }
+    });
+}
+
+#[test]
+fn who_has_no_key_is_told_what_to_set() {
+    let home = &Home::new();
+    let id = home.say("echo one");
+    home.run(&["seal", "-y", &id])
+        .code(5)
+        .notes("no key to seal session")
+        .notes("identity")
+        .notes("passphrase_command")
+        .lacks("is sealed");
+    let bundle = home.path().join("x.age");
+    let bundle = bundle.to_str().unwrap();
+    let bogus = ["--recipient", "age1bogus", "-o", bundle];
+    home.run(&[&["export", &id, "--format", "bundle"], &bogus[..]].concat())
+        .code(2)
+        .notes("age1bogus");
 }
 
 #[test]
@@ -193,7 +258,7 @@ fn a_project_has_its_sessions_sealed_for_recipients_that_the_user_trusts() {
         .notes("seal.passphrase_command counts only in your own settings")
         .notes("'seal.recipients'");
     let for_one = sealed(&home);
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     home.run(&["chat", "-p", "between all of us"]).ok();
     assert!(sealed(&home) > for_one, "not for the recipient");
     assert!(!home.project().join("taken").exists());
@@ -358,14 +423,15 @@ fn a_draft_of_a_killed_program_is_sealed() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // A draft is saved within a second or so after its first words.
-        until("a draft", || {
-            let listed = home.run(&["list", "--json"]).ok().json();
-            let id = listed["sessions"][0]["id"].as_str()?.to_owned();
-            let exported = home.run(&["export", &id, "-f", "jsonl"]).stdout;
-            (exported.lines().count() >= 2).then_some(())
-        });
-        std::thread::sleep(Duration::from_secs(3));
+        match home.backend() {
+            Backend::Sqlite => until_draft(&home.database()),
+            Backend::Files => until("the half-written answer is saved", || {
+                let drafts = fs::read_dir(home.files_folder().join(".drafts")).ok()?;
+                let is_whole = |name: &Path| name.extension().is_none_or(|end| end != "new");
+                let mut paths = drafts.map(|entry| entry.unwrap().path());
+                paths.any(|path| is_whole(&path)).then_some(())
+            }),
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(holding(home.path(), MARKER), vec![config.clone()]);
@@ -388,21 +454,12 @@ fn a_kill_while_a_session_is_sealed_leaves_it_whole() {
         home.run(&["search", MARKER]).ok();
         let plain = lines(home, &id);
         let mut killed = 0;
-        for wait in (0..80).step_by(4) {
+        for number in (1..60).step_by(3) {
             let is_sealed = home.all()[0]["sealed"] == true;
             let command = if is_sealed { "unseal" } else { "seal" };
-            let mut child = home
-                .prepare(&[command, "-y", &id])
-                .command()
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            std::thread::sleep(Duration::from_millis(wait));
-            killed += u32::from(child.try_wait().unwrap().is_none());
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let prepared = home.prepare(&[command, "-y", &id]);
+            let calls = "pwrite64,write,fdatasync,fsync,rename,unlink,ftruncate";
+            killed += u32::from(prepared.killed_at(calls, number));
             home.run(&["doctor"]).ok();
             assert_eq!(home.said(&id).len(), 42);
         }

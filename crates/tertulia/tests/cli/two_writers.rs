@@ -80,7 +80,11 @@ fn no_fork_stops_with_a_conflict() {
         "-p",
         "echo second",
     ];
-    home.run(&args).code(4).notes(&short(&id));
+    home.run(&args)
+        .code(4)
+        .notes(&format!("session {} is open in tertulia ", short(&id)))
+        .notes("close it there")
+        .lacks("appended");
     let error = home.run(&[&["--json"], &args[..]].concat()).code(4).error();
     assert_eq!(error["kind"], "conflict");
     assert_eq!(home.all().len(), 1);

@@ -28,8 +28,21 @@ pub fn export(
 ) -> CommandResult<ExitCode> {
     // Originals come before their forks, so that an import finds what they share.
     rows.sort_by_key(|row| row.meta.created_at);
+    UserKeys::check_recipients(&exporter.args.recipient)
+        .map_err(|error| CommandError::new(ErrorKind::Usage, error.0))?;
     let encryptor =
         encryptor(exporter).map_err(|error| CommandError::new(ErrorKind::Invalid, error.0))?;
+    let is_for_others = exporter.args.passphrase || !exporter.args.recipient.is_empty();
+    for row in rows
+        .iter()
+        .filter(|row| is_for_others && row.meta.seal.is_some())
+    {
+        ui.warn(&format!(
+            "session {0} stays sealed in the bundle: who imports it needs the session's own key, too; \
+             `tertulia export {0} --format md` writes its words",
+            row.meta.id.short()
+        ));
+    }
     let temporary = temporary(output);
     let target = if exporter.args.force {
         &temporary
