@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
+use super::check::{check_more, check_new};
 use super::kept::{Kept, Moving, damaged, may_keep};
 use super::kept_heads::KeptHeads;
-use super::{Branch, BranchPage, BranchSource, NewBranch, Partner};
-use crate::{NewSession, Store, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation};
+use super::{Branch, BranchPage, BranchSource, MergedEnd, NewBranch, Partner};
+use crate::{NewSession, SessionLock, Store, StoreError, StoreResult};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation, SealState};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, DamagedSession, Filter, Lookup, Page, Row, Trash};
 use tertulia_core::session::{Line, SessionMeta};
@@ -54,7 +55,7 @@ impl<'a> Branches<'a> {
         Ok(line.and_then(|line| Entry::decode(&line.bytes).ok()))
     }
 
-    async fn branch(&self, meta: &SessionMeta) -> StoreResult<Branch> {
+    pub(super) async fn branch(&self, meta: &SessionMeta) -> StoreResult<Branch> {
         let kept = self.kept_head(meta).await?;
         let (root, head) = kept.unwrap_or((meta.id, meta.head));
         Ok(Branch {
@@ -68,19 +69,22 @@ impl<'a> Branches<'a> {
         Ok(self.entry(id, seq).await?.map(|entry| entry.head()))
     }
 
-    /// Appends to a session unless a program has it open.
+    /// Marks a session as open, unless a program has it open.
+    pub(super) async fn unopened(&self, id: SessionId) -> StoreResult<SessionLock> {
+        let lock = self.store.claim(id).await?;
+        lock.ok_or_else(|| StoreError::Locked {
+            place: format!("session {id}"),
+        })
+    }
+
     async fn append_unopened(
         &self,
         id: SessionId,
         after: Head,
         entries: &[Entry],
     ) -> StoreResult<Head> {
-        match self.store.claim(id).await? {
-            Some(_lock) => self.store.append(id, after, entries).await,
-            None => Err(StoreError::Locked {
-                place: format!("session {id}"),
-            }),
-        }
+        let _lock = self.unopened(id).await?;
+        self.store.append(id, after, entries).await
     }
 }
 
@@ -164,13 +168,17 @@ impl BranchSource for Branches<'_> {
         }
         Ok(found)
     }
+
+    async fn fixed(&self, id: SessionId) -> StoreResult<Seq> {
+        self.last_referred(id).await
+    }
 }
 
 impl Branches<'_> {
     /// Returns the opening of a fork, unless it stands after `end`.
     async fn fork_opening(&self, meta: &SessionMeta, end: Seq) -> StoreResult<Option<Forked>> {
         let opening = match meta.parent.as_ref().map(|parent| parent.relation) {
-            None | Some(Relation::Replay) => None,
+            None | Some(Relation::Replay | Relation::Subagent) => None,
             // A merge names the ends of both sessions, not where the first one is left.
             Some(Relation::Merge) => {
                 let last = self.last_opening(meta.id, meta.head.seq).await?;
@@ -263,6 +271,14 @@ impl Partner for Branches<'_> {
         let Some(first) = new.entries.first() else {
             return Err(StoreError::Refused("a branch begins with an entry".into()));
         };
+        check_new(new)?;
+        let beside = new.beside.map(|(sibling, _)| sibling);
+        let shared = beside.or(new.base.as_ref().map(|base| base.id));
+        let shared = match shared {
+            Some(id) => self.row(id).await?,
+            None => None,
+        };
+        check_sealed(new.root, shared.as_ref(), &new.entries)?;
         let Some((sibling, common)) = new.beside else {
             let base = new.base.clone();
             let session = NewSession {
@@ -309,9 +325,11 @@ impl Partner for Branches<'_> {
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        check_more(id, entries)?;
         let Some(meta) = self.row(id).await? else {
             return Err(StoreError::NotFound(id));
         };
+        check_sealed(id, Some(&meta), entries)?;
         let Some(kept) = self.kept(&meta).await? else {
             return self.append_unopened(id, after, entries).await;
         };
@@ -339,4 +357,32 @@ impl Partner for Branches<'_> {
         self.remember(id, &grown);
         Ok(grown.head().unwrap_or(after))
     }
+
+    async fn merge_end(&self, id: SessionId, end: &MergedEnd) -> StoreResult<Head> {
+        self.replace_end(id, end).await
+    }
+}
+
+/// Refuses entries with words in plain for a sealed session: `after` is the session that they continue.
+pub(super) fn check_sealed(
+    id: SessionId,
+    after: Option<&SessionMeta>,
+    entries: &[Entry],
+) -> StoreResult<()> {
+    let mut state = match after.map(|meta| meta.seal.is_some()) {
+        Some(true) => SealState::Sealed,
+        Some(false) => SealState::Plain,
+        None => SealState::Unknown,
+    };
+    for entry in entries {
+        state = state.after(&entry.body);
+        if state.is_foreign(&entry.body) {
+            return Err(damaged(
+                id,
+                entry.seq,
+                "it is not sealed, in a session that is",
+            ));
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Reads the entries of a branch in chunks that can be written one by one.
 
-use super::{Branch, BranchSource, CHUNK};
+use super::{Branch, BranchSource, CHUNK, CHUNK_BYTES};
 use crate::{StoreError, StoreResult, unfinished_append};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Log;
 
-/// Entries of a branch after one of them. Every chunk ends where an append ends.
+/// Entries of a branch after one of them. Every chunk ends where an append ends, and is not longer
+/// than [`CHUNK_BYTES`] unless one append is.
 pub(super) struct Chunks<'a> {
     source: &'a dyn BranchSource,
     id: SessionId,
@@ -33,12 +34,14 @@ impl<'a> Chunks<'a> {
     /// Returns the next chunk, empty at the end. What stands before damage is returned first, then
     /// the damage as an error.
     pub(super) async fn next(&mut self) -> StoreResult<Vec<Entry>> {
-        while self.failed.is_none() && self.read.seq < self.end {
-            self.read_more().await?;
-            let last = self.rest.iter().rposition(|entry| entry.then == 0);
-            if let Some(last) = last {
+        loop {
+            if let Some(last) = self.chunk_end() {
                 return Ok(self.rest.drain(..=last).collect());
             }
+            if self.failed.is_some() || self.read.seq >= self.end {
+                break;
+            }
+            self.read_more().await?;
         }
         let unfinished = self.rest.last().and_then(unfinished_append);
         self.rest.clear();
@@ -47,6 +50,22 @@ impl<'a> Chunks<'a> {
             (None, Some(reason)) => Err(self.damaged(reason)),
             (None, None) => Ok(Vec::new()),
         }
+    }
+
+    /// Returns the position of the last entry of the next chunk, if it was read.
+    fn chunk_end(&self) -> Option<usize> {
+        let mut bytes = 0;
+        let mut end = None;
+        for (at, entry) in self.rest.iter().enumerate() {
+            bytes += entry.line().len();
+            if bytes > CHUNK_BYTES && end.is_some() {
+                break;
+            }
+            if entry.then == 0 {
+                end = Some(at);
+            }
+        }
+        end
     }
 
     /// Reads more lines and verifies them.

@@ -98,6 +98,11 @@ impl Branches<'_> {
         kept.get(&id).cloned()
     }
 
+    pub(super) fn forget(&self, id: SessionId) {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&id);
+    }
+
     pub(super) fn remember(&self, id: SessionId, kept: &Arc<Kept>) {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(id, kept.clone());
@@ -293,7 +298,7 @@ pub(super) fn may_keep(meta: &SessionMeta) -> bool {
     is_derived(meta.id) && parent.is_some_and(|parent| parent.relation == Relation::Conflict)
 }
 
-fn is_derived(id: SessionId) -> bool {
+pub(super) fn is_derived(id: SessionId) -> bool {
     id.uuid().get_version_num() == 8
 }
 

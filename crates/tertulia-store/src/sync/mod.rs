@@ -13,9 +13,12 @@
 //! session each of them keeps it in, if its last entry has the same hash.
 
 mod branches;
+mod called;
+mod check;
 mod chunks;
 mod kept;
 mod kept_heads;
+mod merged_end;
 mod place;
 mod transfer;
 
@@ -23,6 +26,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 pub use branches::Branches;
+pub(crate) use check::{opens_another, other_opened};
 pub(crate) use place::{Placing, place};
 pub use transfer::{Diverged, Heads, Skipped, Transfer, Transferred, transfer};
 
@@ -34,6 +38,8 @@ use tertulia_core::session::Line;
 
 /// Approximate number of entries that are read or written at once.
 pub const CHUNK: usize = 2000;
+/// Approximate number of bytes that are written at once: a link takes lines of limited length.
+pub const CHUNK_BYTES: usize = 2_000_000;
 
 /// One continuation of a session, and where a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +112,9 @@ pub trait BranchSource: Send + Sync {
     /// Returns the entries of other sessions that a branch shares its beginning with, the longest
     /// beginning first.
     async fn origins(&self, id: SessionId) -> StoreResult<Vec<Origin>>;
+
+    /// Returns the last entry of a branch that a fork or a merge refers to, or [`Seq::START`].
+    async fn fixed(&self, id: SessionId) -> StoreResult<Seq>;
 }
 
 /// A store that sessions are moved from and to.
@@ -127,6 +136,24 @@ pub trait Partner: BranchSource {
     /// [`StoreError::Locked`](crate::StoreError::Locked) if a program has the session open: its next
     /// message would not find the end of the log where it left it.
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head>;
+
+    /// Replaces the end of a branch by one that has the same entries and more, see
+    /// [`merged_tail`](tertulia_core::entry::merged_tail). Durable on return. Refuses anything else;
+    /// fails like [`Partner::append`] if a program has the session open.
+    async fn merge_end(&self, id: SessionId, end: &MergedEnd) -> StoreResult<Head>;
+}
+
+/// The end of a branch that has the changes of two stores.
+#[derive(Clone, Debug)]
+pub struct MergedEnd {
+    /// The last entry of the branch before it is replaced.
+    pub after: Head,
+    /// The last entry that stays.
+    pub common: Head,
+    /// The last entry that a fork or a merge of the other store refers to.
+    pub fixed: Seq,
+    /// The entries after `common`.
+    pub entries: Vec<Entry>,
 }
 
 mod cursor_text {

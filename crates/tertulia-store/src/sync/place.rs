@@ -1,14 +1,17 @@
 //! Gives a store one branch: nothing if it has the branch, the rest if it has its beginning, else a
 //! session of its own.
 
+use super::check::{check_more, check_new, opens_another, other_opened};
 use super::chunks::Chunks;
-use super::{Branch, BranchSource, NewBranch, Partner};
+use super::{Branch, BranchSource, MergedEnd, NewBranch, Partner};
 use crate::{Adopted, Doing, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Head, Origin, branch_id};
+use tertulia_core::entry::{Entry, Head, Origin, branch_id};
 use tertulia_core::id::SessionId;
 
 /// How often the branches of the target are read again because another writer changed them.
 const RETRIES: usize = 5;
+/// Maximum number of bytes of another session's log before the opening of a fork.
+const MOST_BEFORE_OPENING: usize = 32_000_000;
 
 /// What is placed, and where.
 pub(crate) struct Placing<'a> {
@@ -26,6 +29,8 @@ enum Step {
     Extend(usize),
     /// The target has no branch of its session.
     Create,
+    /// The session at this position gets an end that has the changes of both.
+    Merge(usize, MergedEnd),
     /// The session has the beginning of it, up to an entry, and then others.
     Fork(SessionId, Head),
 }
@@ -67,7 +72,8 @@ impl Placing<'_> {
 
     /// Returns true if the branch would become a fork.
     pub(crate) async fn diverges(&self, members: &[Branch]) -> StoreResult<bool> {
-        Ok(matches!(self.step(members).await?, Step::Fork(..)))
+        let step = self.step(members).await?;
+        Ok(matches!(step, Step::Fork(..) | Step::Merge(..)))
     }
 
     async fn step(&self, members: &[Branch]) -> StoreResult<Step> {
@@ -87,8 +93,15 @@ impl Placing<'_> {
             }
         }
         let mut best: Option<(&Branch, Head)> = None;
-        for member in members {
+        for (at, member) in members.iter().enumerate() {
             let common = self.common(member).await?;
+            if let Some(end) = self.merged_end(member, common).await? {
+                let has_all = end.entries.last().map(Entry::head) == Some(member.head);
+                return Ok(match has_all {
+                    true => Step::Known(member.id),
+                    false => Step::Merge(at, end),
+                });
+            }
             // Of equal ones, the session itself: then every store names the fork alike.
             let is_better = best.is_none_or(|(than, head)| {
                 (common.seq, member.id == member.root) > (head.seq, than.id == than.root)
@@ -148,6 +161,24 @@ impl Placing<'_> {
                 let (id, entries) = self.create(None, base, after, members, moved).await?;
                 Ok(Adopted::Created { id, entries })
             }
+            Step::Merge(at, end) => {
+                let Some(member) = members.get_mut(at) else {
+                    return Err(StoreError::NotFound(self.branch.root));
+                };
+                let (id, common) = (member.id, end.common);
+                match self.take_end(member, &end).await {
+                    // Something in the target holds the old end.
+                    Err(StoreError::Refused(_)) => {
+                        let step = Step::Fork(id, common);
+                        Box::pin(self.carry_out(step, members, moved)).await
+                    }
+                    entries => {
+                        let entries = entries?;
+                        *moved += entries;
+                        Ok(Adopted::Extended { id, entries })
+                    }
+                }
+            }
             Step::Fork(sibling, common) => {
                 let beside = Some((sibling, common));
                 let (id, entries) = self.create(beside, None, common, members, moved).await?;
@@ -179,7 +210,7 @@ impl Placing<'_> {
         moved: &mut usize,
     ) -> StoreResult<(SessionId, usize)> {
         let mut chunks = Chunks::after(self.source, self.branch, after);
-        let entries = chunks.next().await?;
+        let entries = self.first_entries(&mut chunks).await?;
         let Some(first) = entries.first() else {
             return Err(StoreError::damaged(
                 format!("session {}", self.branch.id),
@@ -187,29 +218,26 @@ impl Placing<'_> {
             ));
         };
         let root = self.branch.root;
-        // A session with the same id and another beginning is not the same session.
-        if beside.is_some() && entries.iter().any(is_opening) {
-            return Err(StoreError::Exists(root));
-        }
         let count = entries.len();
+        let id = match beside {
+            Some(_) => branch_id(root, &first.hash),
+            None => root,
+        };
+        let new = NewBranch {
+            root,
+            beside,
+            base,
+            entries,
+        };
         let mut made = if self.doing == Doing::Preview {
-            let id = match beside {
-                Some(_) => branch_id(root, &first.hash),
-                None => root,
-            };
+            check_new(&new)?;
             Branch {
                 id,
-                head: entries.last().map_or(after, Entry::head),
+                head: new.entries.last().map_or(after, Entry::head),
                 planned: Some(self.branch.id),
                 ..self.branch.clone()
             }
         } else {
-            let new = NewBranch {
-                root,
-                beside,
-                base,
-                entries,
-            };
             self.target.create(&new).await?
         };
         *moved += count;
@@ -217,6 +245,23 @@ impl Placing<'_> {
         let rest = self.append_all(&mut made, &mut chunks, moved).await;
         members.push(made);
         Ok((id, count + rest?))
+    }
+
+    /// Returns the first entries of the branch that are written: a fork whose original is not in the
+    /// target begins with the log of the original, and is written with its own opening at once.
+    async fn first_entries(&self, chunks: &mut Chunks<'_>) -> StoreResult<Vec<Entry>> {
+        let root = self.branch.root;
+        let mut entries = chunks.next().await?;
+        let mut bytes = 0;
+        while let Some(other) = other_opened(root, &entries) {
+            let more = chunks.next().await?;
+            bytes += more.iter().map(|entry| entry.line().len()).sum::<usize>();
+            if more.is_empty() || bytes > MOST_BEFORE_OPENING {
+                return Err(opens_another(root, other));
+            }
+            entries.extend(more);
+        }
+        Ok(entries)
     }
 
     /// Appends what remains of the branch. Returns the number of entries.
@@ -235,6 +280,7 @@ impl Placing<'_> {
             if self.doing == Doing::Write {
                 member.head = self.target.append(member.id, member.head, &entries).await?;
             } else {
+                check_more(member.root, &entries)?;
                 member.head = last.head();
                 member.planned = Some(self.branch.id);
             }
@@ -242,8 +288,4 @@ impl Placing<'_> {
             *moved += entries.len();
         }
     }
-}
-
-fn is_opening(entry: &Entry) -> bool {
-    matches!(entry.body, Body::Created(_) | Body::Forked(_))
 }

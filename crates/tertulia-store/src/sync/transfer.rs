@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::{Branch, Partner, Placing, place};
+use crate::sealed::common_entries;
 use crate::{Adopted, Doing, Progress, StoreError, StoreResult};
+use tertulia_core::entry::Entry;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::DamagedSession;
 
@@ -27,16 +29,30 @@ impl Heads {
         let mut cursor = None;
         loop {
             let page = partner.page(cursor, PAGE).await?;
+            let mut is_new = false;
             for branch in page.branches {
                 let family = heads.families.entry(branch.root).or_default();
                 // A session that changes while pages are read may be in two of them.
                 if family.iter().all(|known| known.id != branch.id) {
                     family.push(branch);
+                    is_new = true;
                 }
             }
-            heads.damaged.extend(page.damaged);
+            for session in page.damaged {
+                if !heads.damaged.contains(&session) {
+                    heads.damaged.push(session);
+                    is_new = true;
+                }
+            }
             match page.next {
                 None => return Ok(heads),
+                // Else a partner could make this one read for ever.
+                Some(_) if !is_new => {
+                    return Err(StoreError::Refused(
+                        "the list of the other store's sessions does not end: a page has nothing new"
+                            .to_owned(),
+                    ));
+                }
                 next => cursor = next,
             }
         }
@@ -69,6 +85,23 @@ impl Heads {
         ordered
     }
 
+    /// Returns the sessions that one store has sealed and the other one in plain: the copies of this
+    /// one and of `other`.
+    pub(crate) fn sealed_in_one(&self, other: &Heads) -> Vec<(Branch, Branch)> {
+        let own = |heads: &Heads, root: &SessionId| {
+            let family = heads.families.get(root)?;
+            let mut found = family.iter().filter(|branch| branch.id == *root);
+            found.next().cloned()
+        };
+        let roots = self.families.keys();
+        let both = roots.filter_map(|root| Some((own(self, root)?, own(other, root)?)));
+        let mut found: Vec<(Branch, Branch)> = both
+            .filter(|(our, their)| is_sealed_otherwise(our, their))
+            .collect();
+        found.sort_by_key(|(our, _)| our.id);
+        found
+    }
+
     fn has(&self, branch: &Branch) -> bool {
         let family = self.families.get(&branch.root);
         family.is_some_and(|family| family.iter().any(|known| known.head == branch.head))
@@ -76,12 +109,14 @@ impl Heads {
 }
 
 /// A session that was continued in both stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diverged {
     /// The session.
     pub session: SessionId,
     /// The fork that keeps the other continuation.
     pub fork: SessionId,
+    /// The machine where the other continuation was begun, if it is known.
+    pub host: Option<String>,
 }
 
 /// A session that was not moved, or not to its end.
@@ -131,16 +166,17 @@ impl Transferred {
         self.entries == 0
     }
 
-    fn note(&mut self, branch: &Branch, adopted: Adopted) {
+    fn note(&mut self, root: SessionId, adopted: Adopted, host: Option<String>, is_new: bool) {
         match adopted {
             Adopted::Known { .. } => {}
             Adopted::Created { .. } => self.created += 1,
-            // The source keeps it as a fork already: it did not diverge now.
-            Adopted::Forked { .. } if branch.id != branch.root => self.created += 1,
+            // The session came with its branches: it did not go on in this store.
+            Adopted::Forked { .. } if is_new => self.created += 1,
             Adopted::Extended { .. } => self.extended += 1,
             Adopted::Forked { id, .. } => self.diverged.push(Diverged {
-                session: branch.root,
+                session: root,
                 fork: id,
+                host,
             }),
         }
     }
@@ -170,6 +206,7 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
     let mut lacking = branches.in_order();
     lacking.retain(|branch| !known.has(branch));
     let total = lacking.len() as u64;
+    let mut new_sessions: HashSet<SessionId> = HashSet::new();
     for (at, branch) in lacking.iter().enumerate() {
         work.progress.at("moving", at as u64, total);
         let members = known.families.entry(branch.root).or_default();
@@ -180,7 +217,14 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
             doing: work.doing,
         };
         match place(&placing, members, &mut done.entries).await {
-            Ok(adopted) => done.note(branch, adopted),
+            Ok(adopted) => {
+                if let Adopted::Created { id, .. } = adopted {
+                    new_sessions.insert(id);
+                }
+                let host = host_of(source, branch, adopted).await?;
+                let is_new = new_sessions.contains(&branch.root);
+                done.note(branch.root, adopted, host, is_new);
+            }
             Err(error) if ends_all(&error) => return Err(error),
             // Purged since it was listed.
             Err(StoreError::NotFound(id)) if id == branch.id => {}
@@ -188,7 +232,7 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
             Err(error) => done.skipped.push(Skipped {
                 session: Some(branch.id),
                 entries: lacking_entries(source, branch, members).await?,
-                error: explained(error, branch, members),
+                error: explained(error, (source, branch), (target, members)).await?,
             }),
         }
     }
@@ -204,6 +248,22 @@ pub async fn transfer(work: Transfer<'_>) -> StoreResult<Transferred> {
         });
     }
     Ok(done)
+}
+
+/// Returns the machine where a branch that became a fork was begun.
+async fn host_of(
+    source: &dyn Partner,
+    branch: &Branch,
+    adopted: Adopted,
+) -> StoreResult<Option<String>> {
+    let Adopted::Forked { entries, .. } = adopted else {
+        return Ok(None);
+    };
+    let before = branch.head.seq.back(entries as u64);
+    let lines = source.lines(branch.id, before, 1).await?;
+    let first = lines.first().map(|line| Entry::decode(&line.bytes));
+    let author = first.and_then(|first| first.ok()?.author);
+    Ok(author.map(|author| author.host.into_string()))
 }
 
 /// Returns the number of entries that a branch has more than its beginning among `members`.
@@ -224,20 +284,31 @@ async fn lacking_entries(
 
 /// Returns the error of a branch that does not fit to `members`, with the reason if that is a seal:
 /// sealing replaces a log from its first entry on.
-fn explained(error: StoreError, branch: &Branch, members: &[Branch]) -> StoreError {
-    let is_other = |member: &&Branch| {
-        member
-            .sealed
-            .zip(branch.sealed)
-            .is_some_and(|(a, b)| a != b)
+async fn explained(
+    error: StoreError,
+    (source, branch): (&dyn Partner, &Branch),
+    (target, members): (&dyn Partner, &[Branch]),
+) -> StoreResult<StoreError> {
+    let mut others = members
+        .iter()
+        .filter(|member| is_sealed_otherwise(member, branch));
+    let (StoreError::Exists(id), Some(member)) = (&error, others.next()) else {
+        return Ok(error);
     };
-    match (error, members.iter().find(is_other)) {
-        (StoreError::Exists(id), Some(member)) => StoreError::SealedInOne {
-            id,
-            in_target: member.sealed == Some(true),
-        },
-        (error, _) => error,
-    }
+    let common = common_entries(source, branch, target, member).await?;
+    let in_target = member.sealed == Some(true);
+    let plain = if in_target { branch } else { member };
+    Ok(StoreError::SealedInOne {
+        id: *id,
+        in_target,
+        only_plain: plain.head.seq.0 - common,
+    })
+}
+
+/// Returns true if one of two branches is sealed and the other is not, as far as that is known.
+fn is_sealed_otherwise(one: &Branch, other: &Branch) -> bool {
+    let known = one.sealed.zip(other.sealed);
+    known.is_some_and(|(one, other)| one != other)
 }
 
 /// Returns true for an error that the next session would meet, too.
