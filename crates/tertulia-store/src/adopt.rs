@@ -4,7 +4,9 @@
 use async_trait::async_trait;
 
 pub(super) use super::sync::CHUNK;
-use super::sync::{Branch, BranchSource, Branches, Partner, Placing, place};
+use super::sync::{
+    Branch, BranchSource, Branches, Partner, Placing, opens_another, other_opened, place,
+};
 use super::{Doing, Sessions, Store, StoreError, StoreResult, check_whole};
 use tertulia_core::entry::{Body, Created, Entry, Forked, Head, Numbering, Origin};
 use tertulia_core::id::{Seq, SessionId};
@@ -69,6 +71,10 @@ impl Sessions {
 
     async fn take_in(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
         check_whole(&log.entries)?;
+        // A log goes under the id that it was found under, never under that of another session.
+        if let Some(other) = other_opened(log.id, &log.entries) {
+            return Err(opens_another(log.id, other));
+        }
         let branches = Branches::of(self.stored());
         let (source, branch) = LogSource::of(log, &branches).await?;
         let placing = Placing {
@@ -187,6 +193,10 @@ impl BranchSource for LogSource<'_> {
 
     async fn origins(&self, _: SessionId) -> StoreResult<Vec<Origin>> {
         Ok(self.fork.iter().cloned().collect())
+    }
+
+    async fn fixed(&self, _: SessionId) -> StoreResult<Seq> {
+        Ok(Seq::START)
     }
 }
 

@@ -74,6 +74,15 @@ pub trait Engine: Upkeep + Debug + Sized + Send + 'static {
 
     /// See [`Store::replace`].
     fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()>;
+
+    /// See [`Store::replace_end`].
+    fn replace_end(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()>;
 }
 
 /// Maintenance of a backend whose operations block.
@@ -295,6 +304,18 @@ impl<E: Engine> Store for Threaded<E> {
             }
             engine.replace(id, after, &entries)
         };
+        self.write(Some(id), replace).await
+    }
+
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        let entries = entries.to_vec();
+        let replace = move |engine: &mut E| engine.replace_end(id, after, keep, &entries);
         self.write(Some(id), replace).await
     }
 

@@ -96,7 +96,7 @@ use progress::Deadline;
 pub use progress::Progress;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use report::{CheckMode, Info, Rebuilt, Report};
-pub use sealed::{KeyError, KeySource, Unlocking};
+pub use sealed::{KeyError, KeySource, SealedCopy, Unlocking};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
@@ -167,6 +167,34 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
             "this store cannot replace the log of session {}",
             id.short()
         )))
+    }
+
+    /// Replaces the entries after `keep` of a session that ends at `after`, at once: there is always
+    /// the old end or the new one. Refuses if forks share an entry after `keep`.
+    ///
+    /// A backend that has no better way replaces the whole log, and so refuses for more sessions.
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        let row = self.find(&Lookup::Id(id), 1).await?.pop();
+        let row = row.ok_or(StoreError::NotFound(id))?;
+        if row.meta.parent.is_some() {
+            return Err(shared_with_forks(id));
+        }
+        let lines = self.read(id, Seq::START, usize::MAX).await?;
+        let kept = lines.iter().take_while(|line| line.seq <= keep.seq);
+        let kept = kept.map(|line| Entry::decode(&line.bytes)).collect();
+        let mut whole: Vec<Entry> =
+            Result::map_err(kept, |error| StoreError::failed("cannot read a log", error))?;
+        if whole.last().map(Entry::head) != Some(keep) {
+            return Err(StoreError::Conflict { id, head: after });
+        }
+        whole.extend_from_slice(entries);
+        self.replace(id, after, &whole).await
     }
 
     /// Returns how its writers wait for other processes.
@@ -355,6 +383,14 @@ pub enum StoreError {
         /// Why its key is not available, or what it is needed for.
         reason: String,
     },
+    /// There is no key to seal the session with.
+    #[error("no key to seal session {} with: {reason}", id.short())]
+    NoKey {
+        /// The session.
+        id: SessionId,
+        /// What is wrong with the key.
+        reason: String,
+    },
     /// The session is sealed in one of two stores and plain in the other.
     #[error("session {} is sealed in one store and stored in plain in the other", id.short())]
     SealedInOne {
@@ -362,6 +398,8 @@ pub enum StoreError {
         id: SessionId,
         /// True if the store that it would be moved to has the sealed one.
         in_target: bool,
+        /// Number of entries that only the plain one has.
+        only_plain: u64,
     },
     /// The store rejects the input.
     #[error("{0}")]
@@ -389,6 +427,14 @@ pub enum StoreError {
         /// The path or URL.
         place: String,
     },
+    /// Another program has the session open.
+    #[error("session {} is open in {}", id.short(), opened_by(holder.as_deref()))]
+    Opened {
+        /// The session.
+        id: SessionId,
+        /// The program, if it is known.
+        holder: Option<Box<LockHolder>>,
+    },
     /// The store at the other end of a link, or its server, cannot be reached, or not any more.
     #[error("{place} cannot be reached: {reason}")]
     Unreachable {
@@ -405,6 +451,10 @@ pub enum StoreError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+fn opened_by(holder: Option<&LockHolder>) -> String {
+    holder.map_or_else(|| "another program".to_owned(), ToString::to_string)
 }
 
 fn nothing_left(entries: u64) -> String {

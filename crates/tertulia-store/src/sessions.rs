@@ -157,6 +157,21 @@ impl Sessions {
         self.store.with_words(meta, Unlocking::Ask).await
     }
 
+    /// Returns the metadata of a session as the store has it now, with its words.
+    pub async fn reread(&self, meta: &SessionMeta) -> StoreResult<SessionMeta> {
+        let now = self.row(meta.id).await?.meta;
+        match now.head == meta.head {
+            true => Ok(meta.clone()),
+            false => self.unlocked(now).await,
+        }
+    }
+
+    /// Returns the error for a session that another program has open, with its name.
+    pub async fn is_open_elsewhere(&self, id: SessionId) -> StoreError {
+        let holder = self.store.holder(id).await.ok().flatten().map(Box::new);
+        StoreError::Opened { id, holder }
+    }
+
     /// Returns the source of time and ids.
     pub fn clock(&self) -> &Clock {
         &self.clock

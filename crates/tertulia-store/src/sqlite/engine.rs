@@ -342,6 +342,16 @@ impl Engine for SqliteEngine {
     fn replace(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
         self.replace_session(id, after, entries)
     }
+
+    fn replace_end(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        self.replace_end_of_session(id, (after, keep), entries)
+    }
 }
 
 impl Upkeep for SqliteEngine {

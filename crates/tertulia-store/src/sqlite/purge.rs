@@ -4,12 +4,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
 use super::pack;
-use super::rows::{Found, Say, find, insert_log, row_of, tally};
+use super::rows::{
+    Found, Say, find, insert_entries, insert_log, put_snapshot_if_due, row_of, summary_at, tally,
+    update_session,
+};
 use crate::salvage::derived_id;
 use crate::selection::{PURGED, reversed};
-use crate::{StoreError, StoreResult, check_whole, shared_with_forks};
+use crate::{StoreError, StoreResult, check_whole, has_words, shared_with_forks};
 use tertulia_core::entry::{Entry, Head};
-use tertulia_core::id::SessionId;
+use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
 
 impl SqliteEngine {
@@ -53,6 +56,74 @@ impl SqliteEngine {
     }
 }
 
+impl SqliteEngine {
+    pub(super) fn replace_end_of_session(
+        &mut self,
+        id: SessionId,
+        (after, keep): (Head, Head),
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        check_whole(entries)?;
+        let removed = self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            let head = found.meta.head;
+            pack::unpack(transaction, say, found.no)?;
+            let mut meta = summary_at(transaction, say, &found, keep.seq)?;
+            if head != after || meta.head != keep {
+                return Err(StoreError::Conflict { id, head });
+            }
+            let shared = shared_upto(transaction, found.no).map_err(say.of("cannot look"))?;
+            let base = found.base.map(|(_, base)| base);
+            if shared.max(base).is_some_and(|shared| shared > keep.seq) {
+                return Err(shared_with_forks(id));
+            }
+            let mut write = || -> rusqlite::Result<Vec<u64>> {
+                let mut removed = Vec::new();
+                cut_after(transaction, found.no, keep.seq, &mut removed)?;
+                keep_number(transaction, &removed)?;
+                for entry in entries {
+                    meta.apply(entry);
+                    put_snapshot_if_due(transaction, found.no, &meta, entry.seq)?;
+                }
+                insert_entries(transaction, found.no, entries)?;
+                update_session(transaction, found.no, &found.meta, &meta)?;
+                if has_words(entries) {
+                    transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
+                }
+                Ok(removed)
+            };
+            write().map_err(say.of("cannot replace the end of a log"))
+        })?;
+        self.index()?.remove(&removed)
+    }
+}
+
+/// Returns the last entry of a session's own log that a fork shares.
+fn shared_upto(transaction: &Connection, no: i64) -> rusqlite::Result<Option<Seq>> {
+    let sql = "SELECT max(base_seq) FROM session WHERE base = ?1";
+    let shared = transaction.query_row(sql, [no], |row| row.get::<_, Option<i64>>(0))?;
+    Ok(shared.map(|seq| Seq(seq.cast_unsigned())))
+}
+
+/// Removes the entries of a session's own log after one of them, and adds their numbers to `removed`.
+fn cut_after(
+    transaction: &Connection,
+    no: i64,
+    kept: Seq,
+    removed: &mut Vec<u64>,
+) -> rusqlite::Result<()> {
+    let values = params![no, kept.0];
+    let mut select = transaction.prepare("SELECT n FROM entry WHERE session = ?1 AND seq > ?2")?;
+    for n in select.query_map(values, |row| row.get::<_, i64>(0))? {
+        removed.push(n?.cast_unsigned());
+    }
+    for table in ["entry", "snapshot"] {
+        let sql = format!("DELETE FROM {table} WHERE session = ?1 AND seq > ?2");
+        transaction.execute(&sql, values)?;
+    }
+    Ok(())
+}
+
 /// Returns a session that ends at `after` and that no fork shares.
 fn replaceable(
     connection: &Connection,
@@ -93,6 +164,10 @@ fn remove(transaction: &Connection, say: &Say, found: &Found) -> StoreResult<Vec
         pack::unpack(transaction, say, no)?;
         shared_prefix = trim(transaction, no, &mut removed).map_err(say.of("cannot purge"))?;
     }
+    // The row of a project without sessions would name its folder.
+    let uncounted = "DELETE FROM tally WHERE live = 0 AND trashed = 0";
+    let forgotten = transaction.execute(uncounted, []);
+    forgotten.map_err(say.of("cannot purge"))?;
     keep_number(transaction, &removed).map_err(say.of("cannot purge"))?;
     Ok(removed)
 }
@@ -140,24 +215,8 @@ fn trim(
     let Some((PURGED, base)) = row else {
         return Ok(None);
     };
-    let shared: Option<i64> = transaction.query_row(
-        "SELECT max(base_seq) FROM session WHERE base = ?1",
-        [no],
-        |row| row.get(0),
-    )?;
-    let kept = shared.unwrap_or(0);
-    let mut select = transaction.prepare("SELECT n FROM entry WHERE session = ?1 AND seq > ?2")?;
-    for n in select.query_map(params![no, kept], |row| row.get::<_, i64>(0))? {
-        removed.push(n?.cast_unsigned());
-    }
-    transaction.execute(
-        "DELETE FROM entry WHERE session = ?1 AND seq > ?2",
-        params![no, kept],
-    )?;
-    transaction.execute(
-        "DELETE FROM snapshot WHERE session = ?1 AND seq > ?2",
-        params![no, kept],
-    )?;
+    let shared = shared_upto(transaction, no)?;
+    cut_after(transaction, no, shared.unwrap_or_default(), removed)?;
     if shared.is_none() {
         transaction.execute("DELETE FROM session WHERE no = ?1", [no])?;
         return Ok(base);
