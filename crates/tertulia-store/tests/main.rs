@@ -3,10 +3,13 @@
 mod compressed;
 mod conformance;
 mod files;
+mod flips;
+mod forged;
 mod ledger;
 mod merge;
 mod model;
 mod postgres;
+mod restored;
 mod salvage;
 mod sealed;
 mod sync;

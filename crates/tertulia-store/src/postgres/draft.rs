@@ -13,8 +13,8 @@ impl Server {
         let body = serde_json::to_vec(&draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
         // Not in a session that was taken over: the draft would be the other writer's.
-        let sql = "UPDATE tertulia_session SET draft = $2 WHERE id = $1 AND NOT EXISTS
-                     (SELECT 1 FROM tertulia_lease WHERE session = $1 AND $3 > 0 AND fence > $3)";
+        let sql = "UPDATE tertulia_session SET draft = $2 WHERE id = $1 AND ($3 = 0 OR EXISTS
+                     (SELECT 1 FROM tertulia_lease WHERE session = $1 AND fence = $3))";
         let what = "cannot keep a draft";
         let fence = self.fence(id);
         let kept = self.run(what, Some(id), Mode::Write, async |client, _| {

@@ -2,7 +2,8 @@
 //! background; the lock of a holder that died ends by itself.
 //!
 //! Each new holder gets a higher fence number. An append of a holder whose lock was taken meanwhile
-//! is refused, because it names the lower number.
+//! is refused, because it names the lower number. The row goes with the lock; numbers grow all the
+//! same, because they are those of the server's transactions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,14 +24,18 @@ use tertulia_core::id::SessionId;
 const RENEWALS: u32 = 3;
 /// How long dropping a lock waits for the server.
 const RELEASE_WITHIN: Duration = Duration::from_secs(2);
+/// Time for which the row of an expired lock is kept: a holder that slept goes on if no other has
+/// come.
+const SWEPT: &str = "7 days";
 /// Stands for a session without a lock of this store.
 pub(super) const NO_FENCE: i64 = 0;
 
-/// Returns the condition of an append under a lock: there is no later holder. The values are the
-/// session and the fence number. A value is planned faster than a join.
+/// Returns the condition of an append under a lock: no other holder has taken it, also none that has
+/// released it since. The values are the session and the fence number. A value is planned faster than
+/// a join.
 pub(super) fn not_taken(session: usize, fence: usize) -> String {
     format!(
-        " AND coalesce((SELECT fence FROM tertulia_lease WHERE session = ${session}), 0) <= ${fence}"
+        " AND coalesce((SELECT fence FROM tertulia_lease WHERE session = ${session}), 0) = ${fence}"
     )
 }
 
@@ -70,8 +75,9 @@ impl Server {
         let holder = serde_json::to_vec(&holder)
             .map_err(|error| StoreError::failed("cannot lock a session", error))?;
         let sql = "INSERT INTO tertulia_lease AS held(session, token, fence, expires, holder)
-                   VALUES($1, $2, 1, now() + $3 * interval '1 millisecond', $4)
-                   ON CONFLICT (session) DO UPDATE SET token = excluded.token, fence = held.fence + 1,
+                   VALUES($1, $2, txid_current(), now() + $3 * interval '1 millisecond', $4)
+                   ON CONFLICT (session) DO UPDATE SET token = excluded.token,
+                     fence = greatest(held.fence + 1, excluded.fence),
                      expires = excluded.expires, holder = excluded.holder
                    WHERE held.expires <= now() OR $5
                    RETURNING fence";
@@ -106,7 +112,19 @@ impl Server {
             renewal,
         };
         self.leases.borrow_mut().insert(id, lease);
+        self.sweep_leases().await;
         Ok(true)
+    }
+
+    /// Removes the rows of holders that died long ago.
+    async fn sweep_leases(&self) {
+        let sql = format!("DELETE FROM tertulia_lease WHERE expires < now() - interval '{SWEPT}'");
+        let what = "cannot remove old locks";
+        let swept = self.run(what, None, Mode::Write, async |client, _| {
+            Ok(execute(client, &sql, &[]).await?)
+        });
+        // Ignore errors: the next lock that is taken removes them.
+        let _ = swept.await;
     }
 
     fn lease_milliseconds(&self) -> f64 {
@@ -147,14 +165,12 @@ impl Server {
         }
     }
 
-    /// Releases a lock. Its row stays, so that the next holder gets a higher number, and loses the token: a
-    /// renewal that is under way finds no lock to renew.
+    /// Releases a lock. A renewal that is under way finds no lock to renew.
     pub(super) async fn release_lease(&self, id: SessionId) -> StoreResult<()> {
         let Some(lease) = self.leases.borrow_mut().remove(&id) else {
             return Ok(());
         };
-        let sql = "UPDATE tertulia_lease SET expires = now() - interval '1 second', token = $3
-                   WHERE session = $1 AND token = $2";
+        let sql = "DELETE FROM tertulia_lease WHERE session = $1 AND token = $2";
         self.run(
             "cannot release a lock",
             Some(id),
@@ -163,7 +179,6 @@ impl Server {
                 let values = [
                     (&id.uuid() as _, Type::UUID),
                     (&lease.token as _, Type::UUID),
-                    (&Uuid::nil() as _, Type::UUID),
                 ];
                 execute(client, sql, &values).await?;
                 Ok(())

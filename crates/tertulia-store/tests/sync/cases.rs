@@ -1,11 +1,13 @@
 //! Named cases of a sync.
 
-use tertulia_core::entry::Relation;
+use std::sync::Arc;
+
+use tertulia_core::entry::{Body, Merged, Origin, Relation};
 use tertulia_core::id::SessionId;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::sync::{Branches, Diverged, Partner};
-use tertulia_store::{Doing, Store};
+use tertulia_store::{Doing, Redaction, Sessions, Store};
 use tertulia_testkit::ask::now;
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human, renamed, tagged, undone};
@@ -59,7 +61,7 @@ fn both_continuations_survive_and_grow() {
     let (one, other) = (memory(), memory());
     let (mut ours, mut theirs) = diverged(&one, &other);
     let (pulled, pushed) = sync(&one, &other);
-    let [Diverged { session, fork }] = pulled.diverged[..] else {
+    let [Diverged { session, fork, .. }] = pulled.diverged[..] else {
         panic!("{pulled:?}");
     };
     assert_eq!(session, ours.id);
@@ -183,6 +185,47 @@ fn a_fork_of_a_kept_branch_finds_its_beginning_where_the_branch_is_the_session()
     let (pulled, pushed) = sync(&one, &other);
     assert!(pulled.is_empty() && pushed.is_empty());
     assert_sound(&other);
+}
+
+#[test]
+fn origins_are_called_what_each_store_calls_them() {
+    let (one, other) = (Arc::new(memory()), memory());
+    let (ours, theirs) = diverged(&*one, &other);
+    let (pulled, pushed) = sync(&*one, &other);
+    let (here, there) = (pulled.diverged[0].fork, pushed.diverged[0].fork);
+    let end = |id: SessionId| {
+        let head = meta(&other, id).head;
+        Origin {
+            id,
+            seq: head.seq,
+            hash: head.hash,
+        }
+    };
+    let merged = |ours: SessionId, theirs_end: SessionId| {
+        let joins = Body::Merged(Merged {
+            ours: end(ours),
+            theirs: end(theirs_end),
+        });
+        let mut merge = theirs.fork(&other, 3);
+        merge.append(&other, vec![joins]);
+        sync(&*one, &other);
+        let sessions = Sessions::new(one.clone(), still_clock(5), Redaction::On);
+        let (mut meta, mut entries) = (meta(&*one, merge.id), log(&*one, merge.id));
+        now(sessions.name_origins(&mut meta, &mut entries)).unwrap();
+        let named = [meta.parent.unwrap(), meta.merged.unwrap()].map(|it| (it.id, it.seq.0));
+        (named, entries)
+    };
+    // Their branch is a fork here, with its opening before it; ours is the session itself. What one
+    // of them is called here may be what the other was called there.
+    let (named, _) = merged(there, theirs.id);
+    assert_eq!(named, [(ours.id, 4), (here, 5)]);
+    let (named, entries) = merged(theirs.id, there);
+    assert_eq!(named, [(here, 5), (ours.id, 4)]);
+    let Body::Merged(joins) = &entries[4].body else {
+        panic!("{entries:?}");
+    };
+    assert_eq!((joins.ours.id, joins.theirs.id), (here, ours.id));
+    assert_eq!(log(&*one, here)[4].body, theirs.log[3].body);
 }
 
 /// What a fork keeps is computed once for each end of its log, and then taken from a derived file.

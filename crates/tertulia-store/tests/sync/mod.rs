@@ -7,6 +7,8 @@
 )]
 
 mod cases;
+mod changes;
+mod hostile;
 mod property;
 
 use tertulia_core::entry::{Body, Head};
@@ -99,6 +101,17 @@ pub fn all_written(store: &dyn Store) -> Vec<Vec<(EntryId, String)>> {
         .collect();
     all.sort();
     all
+}
+
+/// Returns the last entries of all branches of a store, sorted: stores that agree have the same.
+pub fn ends(store: &dyn Store) -> Vec<(SessionId, String)> {
+    let page = now(Branches::of(store).page(None, 10_000)).unwrap();
+    let ends = page.branches.iter();
+    let mut ends: Vec<_> = ends
+        .map(|branch| (branch.root, format!("{:?}", branch.head)))
+        .collect();
+    ends.sort();
+    ends
 }
 
 pub fn assert_sound(store: &dyn Store) {

@@ -8,28 +8,33 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tertulia_core::clock::Clock;
-use tertulia_core::entry::{Entry, Head, Origin};
+use tertulia_core::entry::{Body, Entry, Head, Merged, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Cursor;
 use tertulia_core::session::Line;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::sync::{Branch, BranchPage, BranchSource, Branches, NewBranch, Partner};
+use tertulia_store::sync::{
+    Branch, BranchPage, BranchSource, Branches, MergedEnd, NewBranch, Partner,
+};
 use tertulia_store::{Doing, Store, StoreError, StoreResult};
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human, renamed, restored, tagged, trashed, undone};
 use tertulia_testkit::scratch::Scratch;
+use tertulia_testkit::soak::soak;
 
-use super::{all_written, assert_sound, log, metas, move_all, push};
+use super::{all_written, assert_sound, ends, log, metas, move_all, push};
 
-/// Number of histories unless `PROPTEST_CASES` is set.
-const HISTORIES: u32 = 40;
+/// Number of histories of a sample and of a whole run, unless `PROPTEST_CASES` is set.
+const HISTORIES: (u32, u32) = (40, 400);
 
 #[derive(Clone, Debug)]
 enum Op {
     Create,
     Say(usize, usize),
     Fork(usize, usize),
+    /// Joins two sessions in a new one.
+    Merge(usize, usize),
     Rename(usize),
     Tag(usize),
     Trash(usize),
@@ -45,6 +50,7 @@ fn ops(stores: usize) -> impl Strategy<Value = Vec<(usize, Op)>> {
         2 => Just(Op::Create),
         6 => (session.clone(), 1..4_usize).prop_map(|(n, count)| Op::Say(n, count)),
         2 => (session.clone(), 1..9_usize).prop_map(|(n, at)| Op::Fork(n, at)),
+        1 => (session.clone(), session.clone()).prop_map(|(one, other)| Op::Merge(one, other)),
         1 => session.clone().prop_map(Op::Rename),
         1 => session.clone().prop_map(Op::Tag),
         1 => session.clone().prop_map(Op::Trash),
@@ -89,6 +95,10 @@ impl BranchSource for Cut<'_> {
     async fn origins(&self, id: SessionId) -> StoreResult<Vec<Origin>> {
         self.branches.origins(id).await
     }
+
+    async fn fixed(&self, id: SessionId) -> StoreResult<Seq> {
+        self.branches.fixed(id).await
+    }
 }
 
 #[async_trait]
@@ -113,6 +123,11 @@ impl Partner for Cut<'_> {
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
         self.write()?;
         self.branches.append(id, after, entries).await
+    }
+
+    async fn merge_end(&self, id: SessionId, end: &MergedEnd) -> StoreResult<Head> {
+        self.write()?;
+        self.branches.merge_end(id, end).await
     }
 }
 
@@ -181,6 +196,22 @@ impl World {
                     writer.fork(store, place);
                 }
             }
+            Op::Merge(one, other) => {
+                let sessions = self.writer(at, *one).zip(self.writer(at, *other));
+                if let Some((ours, theirs)) = sessions {
+                    let end = |writer: &Writer| Origin {
+                        id: writer.id,
+                        seq: writer.head().seq,
+                        hash: writer.head().hash,
+                    };
+                    let joins = Body::Merged(Merged {
+                        ours: end(&ours),
+                        theirs: end(&theirs),
+                    });
+                    let mut merge = ours.fork(store, 1);
+                    merge.append(store, vec![joins, human("both")]);
+                }
+            }
             Op::Rename(session) => append(*session, vec![renamed("new")]),
             Op::Tag(session) => append(*session, vec![tagged(&["x"], &[])]),
             Op::Trash(session) => append(*session, vec![trashed()]),
@@ -207,13 +238,17 @@ impl World {
         }
     }
 
-    /// Moves everything around the ring, both ways, until nothing moves any more.
-    fn settle(&self) {
+    /// Moves everything both ways, around the ring or by way of the first store, until nothing moves
+    /// any more.
+    fn settle(&self, by_hub: bool) {
         let count = self.stores.len();
         for _round in 0..count + 2 {
             let mut moved = 0;
             for at in 0..count {
-                let next = (at + 1) % count;
+                let next = if by_hub { 0 } else { (at + 1) % count };
+                if next == at {
+                    continue;
+                }
                 moved += push(&*self.stores[at], &*self.stores[next]).entries;
                 moved += push(&*self.stores[next], &*self.stores[at]).entries;
             }
@@ -237,7 +272,7 @@ fn play(ops: &[(usize, Op)], count: usize) {
         .collect();
     messages.sort();
     messages.dedup();
-    world.settle();
+    world.settle(ops.len().is_multiple_of(2));
     let first = all_written(&*world.stores[0]);
     for (branch, next) in first.iter().zip(first.iter().skip(1)) {
         // A fork that the user made also begins with its original.
@@ -252,6 +287,7 @@ fn play(ops: &[(usize, Op)], count: usize) {
     assert_eq!(kept, messages, "something was lost or made up");
     for store in &world.stores {
         assert_eq!(all_written(&**store), first);
+        assert_eq!(ends(&**store), ends(&*world.stores[0]), "hashes differ");
         assert_sound(&**store);
     }
 }
@@ -263,7 +299,7 @@ fn run(count: usize) {
         ..Config::default()
     };
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = HISTORIES;
+        config.cases = if soak() { HISTORIES.1 } else { HISTORIES.0 };
     }
     let result = TestRunner::new(config).run(&ops(count), |ops| {
         play(&ops, count);
