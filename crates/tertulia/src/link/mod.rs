@@ -1,6 +1,7 @@
 //! The store that sessions are exchanged with: on this machine, or on another one over SSH.
 
 mod client;
+pub mod lines;
 mod ssh;
 mod watch;
 pub mod wire;

@@ -1,21 +1,24 @@
 //! The protocol between the two ends of a link: JSON lines. The serving end says its version first,
 //! then it answers requests one by one, and says when its store has changed.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Cursor;
 use tertulia_core::session::Line;
-use tertulia_store::sync::{NewBranch, Partner};
+use tertulia_store::sync::{CHUNK, CHUNK_BYTES, MergedEnd, NewBranch, Partner};
 use tertulia_store::{StoreError, StoreResult};
 
-/// Version of the protocol.
-pub const VERSION: u32 = 1;
+use super::lines::Cut;
 
-/// Approximate number of bytes of lines in one answer: a link has at most one chunk in memory.
-const MOST_BYTES: usize = 4_000_000;
+/// Version of the protocol.
+pub const VERSION: u32 = 2;
+/// The line that says that the store has changed.
+pub const CHANGED: &str = "\"changed\"";
 
 /// First line of the serving end.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,16 +66,28 @@ pub enum Request {
         after: Head,
         entries: Vec<String>,
     },
+    Fixed {
+        id: SessionId,
+    },
+    MergeEnd {
+        id: SessionId,
+        after: Head,
+        common: Head,
+        fixed: Seq,
+        entries: Vec<String>,
+    },
     /// Say when the store changes, from now on.
     Watch,
+    /// The asking end is still there. There is no answer.
+    Alive,
 }
 
 /// What the serving end says after its first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum Answer<T = Value> {
     /// Result of a request.
-    Ok(Value),
+    Ok(T),
     /// Failure of a request.
     Failed(Failure),
     /// The store has changed.
@@ -147,10 +162,11 @@ async fn result(partner: &dyn Partner, request: Request) -> StoreResult<Value> {
         Request::HeadAt { id, seq } => value(&partner.head_at(id, seq).await?),
         Request::Lines { id, after, limit } => {
             let mut bytes = 0;
-            let lines = partner.lines(id, after, limit).await?.into_iter();
+            let lines = partner.lines(id, after, limit.min(CHUNK)).await?;
             let lines: Vec<(Seq, String)> = lines
+                .into_iter()
                 .take_while(|line| {
-                    let fits = bytes < MOST_BYTES;
+                    let fits = bytes < CHUNK_BYTES;
                     bytes += line.bytes.len();
                     fits
                 })
@@ -178,15 +194,31 @@ async fn result(partner: &dyn Partner, request: Request) -> StoreResult<Value> {
                 root,
                 beside,
                 base,
-                entries: chained(after, &entries)?,
+                entries: chained(after, entries)?,
             };
             value(&partner.create(&new).await?)
         }
         Request::Append { id, after, entries } => {
-            let entries = chained(after, &entries)?;
+            let entries = chained(after, entries)?;
             value(&partner.append(id, after, &entries).await?)
         }
-        Request::Watch => value(&()),
+        Request::Fixed { id } => value(&partner.fixed(id).await?),
+        Request::MergeEnd {
+            id,
+            after,
+            common,
+            fixed,
+            entries,
+        } => {
+            let end = MergedEnd {
+                after,
+                common,
+                fixed,
+                entries: chained(common, entries)?,
+            };
+            value(&partner.merge_end(id, &end).await?)
+        }
+        Request::Watch | Request::Alive => value(&()),
     }
 }
 
@@ -195,7 +227,7 @@ fn value(value: &impl Serialize) -> StoreResult<Value> {
 }
 
 /// Parses entries and verifies that they continue `after`.
-fn chained(after: Head, lines: &[String]) -> StoreResult<Vec<Entry>> {
+fn chained(after: Head, lines: Vec<String>) -> StoreResult<Vec<Entry>> {
     let mut head = after;
     let mut entries = Vec::with_capacity(lines.len());
     for line in lines {
@@ -220,16 +252,58 @@ pub fn texts(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the lines of an answer.
-pub fn lines(pairs: Vec<(Seq, String)>) -> Vec<Line> {
-    let line = |(seq, text): (Seq, String)| Line {
-        seq,
-        bytes: text.into_bytes(),
-    };
-    pairs.into_iter().map(line).collect()
+/// Returns the text of a message. Refuses one that the other end would not take.
+pub fn encoded(message: &impl Serialize, most: usize) -> StoreResult<Vec<u8>> {
+    let line =
+        serde_json::to_vec(message).map_err(|error| StoreError::Refused(error.to_string()))?;
+    match line.len() > most {
+        true => Err(StoreError::TooLarge {
+            what: "what was written at once",
+            size: line.len() as u64,
+            limit: most as u64,
+        }),
+        false => Ok(line),
+    }
 }
 
-/// Reads a value of an answer.
-pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| error.to_string())
+/// Reads an answer.
+pub fn decoded<T: DeserializeOwned>(line: &str) -> Result<Answer<T>, Cut> {
+    serde_json::from_str(line).map_err(|error| Cut::Unreadable(error.to_string()))
+}
+
+/// Lines of an answer, not more than are ever asked for: small ones take more memory than on the
+/// link.
+#[derive(Debug)]
+pub struct FewLines(Vec<Line>);
+
+impl From<FewLines> for Vec<Line> {
+    fn from(lines: FewLines) -> Vec<Line> {
+        lines.0
+    }
+}
+
+impl<'de> Deserialize<'de> for FewLines {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FewLines, D::Error> {
+        struct Few;
+        impl<'de> Visitor<'de> for Few {
+            type Value = FewLines;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {CHUNK} lines")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<FewLines, A::Error> {
+                let mut lines = Vec::new();
+                while let Some((seq, text)) = pairs.next_element::<(Seq, String)>()? {
+                    if lines.len() == CHUNK {
+                        return Err(serde::de::Error::invalid_length(CHUNK + 1, &self));
+                    }
+                    let bytes = text.into_bytes();
+                    lines.push(Line { seq, bytes });
+                }
+                Ok(FewLines(lines))
+            }
+        }
+        deserializer.deserialize_seq(Few)
+    }
 }
