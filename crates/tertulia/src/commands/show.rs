@@ -46,7 +46,7 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     let workspace = open::reader(global, ui)?;
     let (row, seq) = workspace.find_place(&args.reference)?;
     let row = workspace.unlocked(row)?;
-    let row = workspace.as_read(row)?;
+    let mut row = workspace.as_read(row)?;
     if ui.json && !args.raw && seq.is_none() && args.last.is_none() {
         return stream(&workspace, &row, ui);
     }
@@ -76,11 +76,22 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     } else if ui.json {
         ui.document(&Value::Object(json::transcript(&row, &log)));
     } else if args.entries {
+        name_origins(&workspace, &mut row, &mut log)?;
         entries(&workspace, &log, ui);
     } else {
+        name_origins(&workspace, &mut row, &mut log)?;
         transcript(&workspace, &row, &log, ui);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Other sessions are called what this store calls them: a branch that came from another machine has
+/// another id there.
+fn name_origins(workspace: &Workspace, row: &mut Row, log: &mut Log) -> CommandResult<()> {
+    let named = workspace
+        .sessions
+        .name_origins(&mut row.meta, &mut log.entries);
+    Ok(workspace.wait(named)?)
 }
 
 /// Writes the JSON document of a session page by page: a long session is never in memory as a
@@ -167,12 +178,11 @@ fn transcript(workspace: &Workspace, row: &Row, log: &Log, ui: &mut Ui) {
         show::messages(meta.messages)
     );
     if let Some(parent) = &meta.parent {
-        facts.push_str(&format!(
-            " · {} of {}:{}",
-            parent.relation.name(),
-            parent.id.short(),
-            parent.seq
-        ));
+        let (relation, id) = (parent.relation.name(), parent.id.short());
+        facts.push_str(&match parent.place() {
+            Some(seq) => format!(" · {relation} of {id}:{seq}"),
+            None => format!(" · {relation} of {id}"),
+        });
     }
     if let Some(merged) = &meta.merged {
         facts.push_str(&format!(" and {}:{}", merged.id.short(), merged.seq));
@@ -188,7 +198,11 @@ fn transcript(workspace: &Workspace, row: &Row, log: &Log, ui: &mut Ui) {
                 text.push('\n');
                 text.push_str(&show::message(ui, entry, message, meta.kind, now));
             }
-            None if matches!(entry.body.kind(), "failed" | "lost" | "repaired") => {
+            None if matches!(
+                entry.body.kind(),
+                "failed" | "lost" | "repaired" | "compacted"
+            ) =>
+            {
                 text.push('\n');
                 text.push_str(&ui.styled(DIM, &show::entry_line(entry)));
                 text.push('\n');

@@ -2,7 +2,7 @@
 //! killed in the middle.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 use tertulia_core::id::SessionId;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_testkit::clock::still_clock;
+use tertulia_testkit::idle::is_idle;
 use tertulia_testkit::logs::{Writer, ai, human};
 
-use crate::home::{
-    Backend, Home, Prepared, both, files_below, finish, keys, short, switches, until,
-};
+use crate::home::{Backend, Home, Prepared, both, files_below, finish, keys, short, until};
 
 fn contents(home: &Home) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = home
@@ -64,11 +63,11 @@ fn two_stores_become_equal_and_then_nothing_moves() {
         here.say_in(&ours, "echo more");
         here.run(&["push", &url])
             .ok()
-            .notes("Pushed 2 entries (more of 1 session) to");
+            .notes("Pushed 2 entries (1 session extended) to");
         there.say_in(&ours, "echo back");
         here.run(&["pull", &url])
             .ok()
-            .notes("Pulled 2 entries (more of 1 session) from");
+            .notes("Pulled 2 entries (1 session extended) from");
         assert_eq!(contents(here), contents(&there));
         here.run(&["doctor"]).ok();
         there.run(&["doctor"]).ok();
@@ -201,7 +200,7 @@ fn what_is_readable_moves_and_damage_is_named() {
     assert_eq!(here.said(&sound).len(), 2);
     // What stands before the damage is there.
     assert_eq!(here.said(&hurt), ["echo tomatoes"]);
-    there.run(&["doctor", "--repair"]).ok();
+    there.run(&["doctor", "--repair"]).repaired();
     here.run(&["sync", &url]).ok();
     assert_eq!(contents(&here), contents(&there));
     here.run(&["doctor"]).ok();
@@ -245,7 +244,7 @@ fn another_machine_needs_nothing_but_the_program() {
     there.say_in(&theirs, "echo more");
     sync("ssh://desk")
         .notes("continued on both sides")
-        .notes("more of 1 session");
+        .notes("1 session extended");
     sync("ssh://desk")
         .notes("Pushed nothing new")
         .notes("Pulled nothing new");
@@ -309,6 +308,29 @@ fn a_link_that_fails_says_why() {
     assert_eq!(contents(&here), contents(&there));
 }
 
+#[test]
+fn the_far_end_of_a_link_keeps_no_line_without_end() {
+    let there = Home::new();
+    let mut child = there
+        .prepare(&["sync-serve"])
+        .command()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut requests = child.stdin.take().unwrap();
+    let piece = vec![b'x'; 1_000_000];
+    let mut taken = 0;
+    while requests.write_all(&piece).is_ok() {
+        taken += 1;
+        assert!(taken < 20, "the far end reads on");
+    }
+    finish(child, "sync-serve")
+        .code(1)
+        .notes("a line of more than 8000000 bytes");
+}
+
 /// Starts `sync --watch` and returns it with the lines that it prints.
 pub fn watching(prepared: &Prepared<'_>) -> (Child, impl Iterator<Item = String>) {
     let mut child = prepared
@@ -342,9 +364,7 @@ fn watch_both_ways(here: &Home, there: &Home, prepared: &Prepared<'_>) {
     assert!(lines.next().unwrap().contains("pushed 3 entries"));
     // Nothing happens: nothing is done.
     until("the watch is idle", || {
-        let before = switches(child.id());
-        std::thread::sleep(Duration::from_millis(1500));
-        (switches(child.id()) == before).then_some(())
+        is_idle(child.id(), Duration::from_millis(1500)).then_some(())
     });
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -424,7 +444,7 @@ fn a_killed_push_goes_on_where_it_was() {
     };
     let url = there.store_url();
     let mut killed = 0;
-    for delay in [30, 60, 90, 120, 150, 200] {
+    for logs in [1, 20, 60, 120, 180, 240] {
         let mut child = here
             .prepare(&["push", &url])
             .command()
@@ -433,7 +453,11 @@ fn a_killed_push_goes_on_where_it_was() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(delay));
+        until("so many logs are there", || {
+            let folder = there.files_folder();
+            let has_all = folder.exists() && files_below(&folder).len() >= logs;
+            (has_all || child.try_wait().unwrap().is_some()).then_some(())
+        });
         killed += usize::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -514,7 +538,9 @@ fn a_session_that_is_sealed_in_one_store_is_named_once() {
         output
             .notes(&format!("session {id} {words}"))
             .notes("not moved: 1 session")
-            .notes("delete the plain copy")
+            .notes("the plain copy has nothing that the sealed one lacks")
+            .notes("both copies stay as they are")
+            .lacks("tertulia rm")
             .lacks("doctor")
             .lacks("already");
         let json = here.run(&["sync", &url, "--json"]).code(5).json();
@@ -522,10 +548,13 @@ fn a_session_that_is_sealed_in_one_store_is_named_once() {
         here.run(&["push", &url]).code(5).notes(words);
         here.run(&["pull", &url]).code(5).notes(words);
         // The way out that the hint names.
-        plain.run(&["rm", "-y", &id]).ok();
-        plain.settings("[retention]\ntrash = \"0s\"\n");
-        plain.run(&["prune", "-y"]).ok();
-        here.run(&["sync", &url]).ok().notes("1 new session");
+        let key = sealing.path().join("keys/age/id.txt");
+        plain.settings(&format!("[seal]\nidentity = {key:?}\n"));
+        let other = if sealed_here { &here } else { &there };
+        plain
+            .run(&["sync", &other.store_url()])
+            .ok()
+            .notes("is sealed now, too");
         assert_eq!(plain.all()[0]["sealed"], true);
     }
 }

@@ -18,6 +18,7 @@ mod disk;
 mod full;
 mod held;
 mod kill;
+mod merged;
 mod served;
 mod sync;
 mod teams;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tertulia_store::sync::{Branches, Heads, Partner, Skipped, Transfer, Transferred, transfer};
-use tertulia_store::{Doing, Sessions, StoreError, StoreResult};
+use tertulia_store::{Doing, SealedCopy, Sessions, StoreError, StoreResult};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -132,7 +132,11 @@ fn once(
     };
     let exchange = exchange(&workspace, &connection, direction, doing, ui)?;
     report::report(&exchange, &url, doing, ui);
-    exchange.verdict(&url)
+    let verdict = exchange.verdict(&url)?;
+    if let Connection::Remote(remote) = connection {
+        remote.close()?;
+    }
+    Ok(verdict)
 }
 
 /// Returns the partner that is named, or that of the settings.
@@ -197,6 +201,8 @@ impl Connection {
 /// What was moved, each way.
 #[derive(Debug, Default)]
 struct Exchange {
+    /// Plain copies of sealed sessions that were sealed, too.
+    sealed: Vec<SealedCopy>,
     pulled: Option<Transferred>,
     pushed: Option<Transferred>,
 }
@@ -232,8 +238,8 @@ impl Exchange {
         let mut error = CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}"));
         if failed.iter().any(|skipped| skipped.is_sealed_in_one()) {
             error = error.hint(
-                "delete the plain copy in its store: `tertulia rm ID`, then `tertulia prune` with \
-                 [retention] trash = \"0s\", which empties the whole trash; then sync again",
+                "where the plain copy is, name the key in your settings (`identity` or `passphrase_command` of [seal]) \
+                 and sync: it is then sealed, too, with all that only it has; until then both copies stay as they are",
             );
         }
         if failed.iter().any(|skipped| !skipped.is_sealed_in_one()) {
@@ -269,6 +275,13 @@ fn exchange(
         let (mut ours, mut theirs) =
             futures::future::try_join(Heads::of(&here), Heads::of(there)).await?;
         let mut done = Exchange::default();
+        if doing == Doing::Write {
+            let copies = workspace.sessions.seal_copies(there, (&ours, &theirs));
+            done.sealed = copies.await?;
+            if !done.sealed.is_empty() {
+                ours = Heads::of(&here).await?;
+            }
+        }
         if pulls {
             let work = Transfer {
                 source: (there, &theirs),

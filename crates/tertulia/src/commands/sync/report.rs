@@ -8,6 +8,7 @@ use tertulia_store::sync::{Skipped, Transferred};
 use tertulia_store::{Doing, StoreError};
 
 use super::Exchange;
+use crate::author;
 use crate::link::PartnerUrl;
 use crate::show;
 use crate::ui::Ui;
@@ -22,20 +23,14 @@ pub fn report(exchange: &Exchange, url: &PartnerUrl, doing: Doing, ui: &mut Ui) 
         ui.document(&document(exchange, url));
         return;
     }
+    note_sealed(exchange, ui);
     note_diverged(exchange, ui);
-    let would = if doing == Doing::Preview {
-        "Would have "
-    } else {
-        ""
-    };
     for (side, moved) in exchange.both() {
-        let (done, way) = match side {
-            "here" => ("pulled", "from"),
-            _ => ("pushed", "to"),
-        };
-        let done = match would {
-            "" => capital(done),
-            _ => format!("{would}{done}"),
+        let (done, way) = match (side, doing) {
+            ("here", Doing::Write) => ("Pulled", "from"),
+            ("here", Doing::Preview) => ("Would pull", "from"),
+            (_, Doing::Write) => ("Pushed", "to"),
+            (_, Doing::Preview) => ("Would push", "to"),
         };
         ui.note(&format!("{done} {} {way} {url}.", words(moved)));
     }
@@ -44,6 +39,7 @@ pub fn report(exchange: &Exchange, url: &PartnerUrl, doing: Doing, ui: &mut Ui) 
 /// Reports one round of an exchange that goes on, on one line, if something was moved.
 pub fn round(exchange: &Exchange, at: &str, known: &mut Known, ui: &mut Ui) {
     warn_of_skipped(exchange, known, ui);
+    note_sealed(exchange, ui);
     if exchange.both().all(|(_, moved)| moved.is_empty()) {
         return;
     }
@@ -57,12 +53,6 @@ pub fn round(exchange: &Exchange, at: &str, known: &mut Known, ui: &mut Ui) {
         })
         .collect();
     ui.note(&format!("{at} {}", parts.join("; ")));
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|c| c.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 fn words(moved: &Transferred) -> String {
@@ -80,7 +70,7 @@ fn words(moved: &Transferred) -> String {
         .collect();
     if moved.extended > 0 {
         let sessions = show::count(moved.extended as u64, "session");
-        parts.push(format!("more of {sessions}"));
+        parts.push(format!("{sessions} extended"));
     }
     let entries = show::count(moved.entries as u64, "entry");
     match parts.is_empty() {
@@ -89,11 +79,33 @@ fn words(moved: &Transferred) -> String {
     }
 }
 
+fn note_sealed(exchange: &Exchange, ui: &mut Ui) {
+    for copy in &exchange.sealed {
+        let (id, entries) = (copy.session.short(), show::count(copy.entries, "entry"));
+        let fork = copy.fork.map(|fork| format!(" in fork {}", fork.short()));
+        let fork = fork.unwrap_or_default();
+        ui.note(&match copy.is_ours {
+            true => format!(
+                "session {id} is sealed there: the copy here is sealed now, too ({entries} of it only here)"
+            ),
+            false => format!(
+                "session {id} is stored in plain there: {entries} that only that copy has are sealed here{fork}"
+            ),
+        });
+    }
+}
+
 fn note_diverged(exchange: &Exchange, ui: &mut Ui) {
     for (side, moved) in exchange.both() {
         for diverged in &moved.diverged {
+            let both = match &diverged.host {
+                Some(host) if side == "here" && author::host().as_ref() != Some(host) => {
+                    format!("here and on {host}")
+                }
+                _ => "on both sides".to_owned(),
+            };
             ui.note(&format!(
-                "session {} was continued on both sides: the other continuation is fork {} {side}",
+                "session {} was continued {both}: the other branch is {} {side}",
                 diverged.session.short(),
                 diverged.fork.short()
             ));
@@ -134,12 +146,9 @@ fn document(exchange: &Exchange, url: &PartnerUrl) -> Value {
     let mut diverged = Vec::new();
     let mut skipped = Vec::new();
     for (side, moved) in exchange.both() {
-        diverged.extend(
-            moved
-                .diverged
-                .iter()
-                .map(|it| json!({ "session": it.session, "fork": it.fork, "side": side })),
-        );
+        diverged.extend(moved.diverged.iter().map(
+            |it| json!({ "session": it.session, "fork": it.fork, "host": it.host, "side": side }),
+        ));
         skipped.extend(moved.skipped.iter().map(|it| skipped_object(it, side)));
     }
     json!({
@@ -175,10 +184,30 @@ fn skipped_object(skipped: &Skipped, side: &str) -> Value {
 /// Returns why a session was not moved to a side.
 fn reason(skipped: &Skipped, side: &str) -> String {
     match skipped.error {
-        StoreError::SealedInOne { in_target, .. } => match in_target == (side == "here") {
-            true => "it is sealed here and stored in plain there".to_owned(),
-            false => "it is sealed there and stored in plain here".to_owned(),
-        },
+        StoreError::SealedInOne {
+            in_target,
+            only_plain,
+            ..
+        } => {
+            let places = match in_target == (side == "here") {
+                true => "it is sealed here and stored in plain there",
+                false => "it is sealed there and stored in plain here",
+            };
+            match only_plain {
+                0 => format!("{places}; the plain copy has nothing that the sealed one lacks"),
+                count => format!(
+                    "{places}; only the plain copy has its last {}",
+                    entries(count)
+                ),
+            }
+        }
         ref error => error.to_string(),
+    }
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "entry".to_owned(),
+        count => show::count(count, "entry"),
     }
 }

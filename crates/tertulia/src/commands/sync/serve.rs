@@ -1,9 +1,9 @@
 //! The far end of a link: answers on standard output what is asked on standard input.
 
-use std::io::BufRead;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use serde::Serialize;
@@ -11,9 +11,10 @@ use tertulia_store::sync::Branches;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::link::lines::{Arrival, Cut, Lines, LinkLimits};
 use crate::link::watch_store;
 use crate::link::wire::{self, Answer, Failure, Hello, Request};
-use crate::open;
+use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
 /// Exchange sessions over standard input and output; `tertulia sync ssh://…` runs it
@@ -22,14 +23,6 @@ pub struct SyncServeArgs {
     /// Path of the store: a database, or a folder of logs
     #[arg(long, value_name = "PATH")]
     at: Option<String>,
-}
-
-/// What happens at the far end.
-enum Happened {
-    Asked(String),
-    Changed,
-    /// Nothing more will be asked.
-    Ended,
 }
 
 pub fn run(args: &SyncServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -44,50 +37,83 @@ pub fn run(args: &SyncServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
         // Standard error of this end is that of the near end.
         ui.note(&format!("a new store was made at {store}"));
     }
-    say(
-        ui,
-        &Hello {
-            tertulia_sync: wire::VERSION,
-            store: store.to_string(),
-        },
-    );
-    let (sender, happened) = channel();
-    let asked = sender.clone();
-    let thread = std::thread::Builder::new().name("tertulia-asked".to_owned());
-    thread.spawn(move || listen(&asked)).map_err(|error| {
+    let limits = LinkLimits::default();
+    let lines = Lines::on_standard_streams(limits).map_err(|error| {
         CommandError::new(ErrorKind::Failed, "requests cannot be read").because(error)
     })?;
+    match serve(&workspace, &lines, limits) {
+        Ok(()) | Err(Served::Link(Cut::Ended)) => Ok(ExitCode::SUCCESS),
+        Err(Served::Link(cut)) => Err(CommandError::new(
+            ErrorKind::Failed,
+            format!("the other end of the link is not used any more: {cut}"),
+        )),
+        Err(Served::Failed(error)) => Err(error),
+    }
+}
+
+/// Why serving ended.
+enum Served {
+    Link(Cut),
+    Failed(CommandError),
+}
+
+impl From<Cut> for Served {
+    fn from(cut: Cut) -> Served {
+        Served::Link(cut)
+    }
+}
+
+impl From<CommandError> for Served {
+    fn from(error: CommandError) -> Served {
+        Served::Failed(error)
+    }
+}
+
+fn serve(workspace: &Workspace, lines: &Lines, limits: LinkLimits) -> Result<(), Served> {
+    let store = &workspace.settings.store;
+    let hello = Hello {
+        tertulia_sync: wire::VERSION,
+        store: store.to_string(),
+    };
+    say(lines, limits, &hello)?;
     let branches = Branches::of(workspace.sessions.stored());
+    let has_changed = Arc::new(AtomicBool::new(false));
     let mut watcher = None;
-    // Without a reader, no answer arrives: the near end waits for one until this end leaves.
-    while ui.has_reader()
-        && let Ok(event) = happened.recv()
-    {
-        let line = match event {
-            Happened::Ended => break,
-            Happened::Changed => {
-                say(ui, &Answer::Changed);
-                continue;
-            }
-            Happened::Asked(line) => line,
+    loop {
+        if has_changed.swap(false, Ordering::SeqCst) {
+            say(lines, limits, &Answer::<()>::Changed)?;
+        }
+        // Who watches may have nothing to ask for long.
+        let arrival = match watcher {
+            None => lines.next(),
+            Some(_) => lines.next_at_leisure(),
+        };
+        let line = match arrival {
+            Arrival::Cut(cut) => return Err(cut.into()),
+            Arrival::Woken => continue,
+            Arrival::Line(line) => line,
         };
         let answer = match serde_json::from_str(&line) {
+            Ok(Request::Alive) => continue,
             Ok(request) => {
+                drop(line);
                 if matches!(request, Request::Watch) && watcher.is_none() {
-                    let changed = sender.clone();
-                    let tell = move || drop(changed.send(Happened::Changed));
-                    watcher = watch_store(&store, tell)?;
+                    let (changed, waker) = (has_changed.clone(), lines.waker());
+                    let tell = move || {
+                        changed.store(true, Ordering::SeqCst);
+                        waker.wake();
+                    };
+                    watcher = Some(watch_store(store, tell)?);
                 }
                 let answer = async { Ok(wire::answer(&branches, request).await) };
-                workspace.wait(answer)?
+                workspace.wait(answer).map_err(CommandError::from)?
             }
             Err(error) => Answer::Failed(Failure::Other {
                 message: format!("the request is not understood: {error}"),
             }),
         };
-        say(ui, &answer);
+        say(lines, limits, &answer)?;
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the URL of the store at a path.
@@ -102,15 +128,13 @@ fn store_at(path: &str) -> String {
     }
 }
 
-fn say(ui: &mut Ui, message: &impl Serialize) {
-    ui.line(&serde_json::to_string(message).unwrap_or_default());
-}
-
-fn listen(asked: &Sender<Happened>) {
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        if asked.send(Happened::Asked(line)).is_err() {
-            return;
-        }
-    }
-    let _ = asked.send(Happened::Ended);
+fn say(lines: &Lines, limits: LinkLimits, message: &impl Serialize) -> Result<(), Cut> {
+    let line = wire::encoded(message, limits.line).or_else(|error| {
+        let message = error.to_string();
+        wire::encoded(
+            &Answer::<()>::Failed(Failure::Other { message }),
+            limits.line,
+        )
+    });
+    lines.write(line.map_err(|error| Cut::Unreadable(error.to_string()))?)
 }

@@ -2,7 +2,7 @@
 //! system and of the other end, so that it costs nothing while nothing happens.
 
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use tertulia_store::{Doing, StoreError};
@@ -26,7 +26,8 @@ const RECONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_
 
 /// Exchanges sessions with `url` whenever one of both stores changes.
 pub fn run(workspace: &Workspace, url: &PartnerUrl, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let (sender, changes) = channel();
+    // One change that waits stands for all that come meanwhile.
+    let (sender, changes) = sync_channel(1);
     // Watching begins first, so that nothing is missed between the exchange and the first event.
     let here = watch_store(&workspace.settings.store, tell(&sender))?;
     let mut progress = Progress {
@@ -85,11 +86,11 @@ fn is_server(store: &StoreUrl) -> bool {
     )
 }
 
-fn tell(sender: &Sender<()>) -> impl Fn() + Send + 'static {
+fn tell(sender: &SyncSender<()>) -> impl Fn() + Send + 'static {
     let sender = sender.clone();
     // Without a receiver, the watch has ended.
     move || {
-        let _ = sender.send(());
+        let _ = sender.try_send(());
     }
 }
 
@@ -98,7 +99,7 @@ fn tell(sender: &Sender<()>) -> impl Fn() + Send + 'static {
 fn connect(
     workspace: &Workspace,
     url: &PartnerUrl,
-    sender: &Sender<()>,
+    sender: &SyncSender<()>,
     ui: &mut Ui,
 ) -> CommandResult<(Watched, bool)> {
     match url {
