@@ -3,21 +3,29 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tertulia_core::id::SessionId;
-use tertulia_core::query::{Filter, Lookup, Row, Trash};
+use tertulia_core::query::{Filter, Lookup, Page, Row, Trash};
 use tertulia_core::session::SessionMeta;
-use tertulia_formats::json;
+use tertulia_store::StoreError;
 
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open::{self, Workspace};
-use crate::retention::everything;
 use crate::show;
 use crate::ui::{DIM, Ui, fit};
 
-/// Show the family of a session: forks, replays and merges
+use self::family::{Link, Links, Member};
+
+mod family;
+
+/// Sessions per page of the list.
+const PAGE: usize = 1000;
+/// Largest number of lines that are drawn beside each other.
+const MOST_LEADS: usize = 40;
+
+/// Show the family of a session: forks, replays, merges and subagents
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia log --graph             the family of this project's newest session\n  \
@@ -29,14 +37,6 @@ pub struct LogArgs {
     /// Draw lines from parents to forks
     #[arg(long)]
     graph: bool,
-}
-
-/// A session with its forks.
-struct Branch {
-    row: Row,
-    forks: Vec<Branch>,
-    /// Whether it is a merge whose forks are shown with its first parent.
-    repeated: bool,
 }
 
 pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -59,117 +59,76 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         graph: args.graph,
     };
     for tree in &family {
-        for line in drawing.lines(ui, tree, None) {
-            ui.line(&line);
-        }
+        drawing.draw(ui, tree);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the trees of a family as objects: the one of the session first.
 pub fn documents(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Value>> {
-    Ok(family(workspace, asked)?.iter().map(object).collect())
-}
-
-/// Returns the tree of a session, and those of sessions that were merged with members of it.
-fn family(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Branch>> {
-    let mut seen = HashSet::new();
-    let mut trees = Vec::new();
-    let mut waiting = vec![asked.clone()];
-    while let Some(member) = waiting.pop() {
-        if seen.contains(&member.meta.id) {
-            continue;
-        }
-        let root = oldest(workspace, member)?;
-        let tree = branch(workspace, root, None, &mut seen)?;
-        let mut others = Vec::new();
-        merge_parents(&tree, &mut others);
-        trees.push(tree);
-        for id in others {
-            waiting.extend(find(workspace, id)?);
-        }
-    }
-    Ok(trees)
-}
-
-fn find(workspace: &Workspace, id: SessionId) -> CommandResult<Option<Row>> {
-    let lookup = Lookup::Id(id);
-    let found = workspace.sessions.store().find(&lookup, 1);
-    Ok(workspace.wait(found)?.pop())
-}
-
-/// Collects both parents of each merge in a tree.
-fn merge_parents(tree: &Branch, found: &mut Vec<SessionId>) {
-    let meta = &tree.row.meta;
-    if let Some(merged) = &meta.merged {
-        found.push(merged.id);
-        found.extend(meta.parent.as_ref().map(|parent| parent.id));
-    }
-    tree.forks
+    let trees = family(workspace, asked)?;
+    Ok(trees
         .iter()
-        .for_each(|fork| merge_parents(fork, found));
+        .map(|tree| family::document(tree, asked.meta.id))
+        .collect())
 }
 
-/// Follows parents to the root, or up to a session whose parent is not in this store.
-fn oldest(workspace: &Workspace, mut row: Row) -> CommandResult<Row> {
-    let mut seen = vec![row.meta.id];
-    while let Some(parent) = &row.meta.parent {
-        // Guard against cycles, which imported data may contain.
-        if seen.contains(&parent.id) {
-            break;
-        }
-        match find(workspace, parent.id)? {
-            Some(found) => row = found,
-            None => break,
-        }
-        seen.push(row.meta.id);
-    }
-    Ok(row)
-}
-
-fn branch(
-    workspace: &Workspace,
-    row: Row,
-    above: Option<SessionId>,
-    seen: &mut HashSet<SessionId>,
-) -> CommandResult<Branch> {
-    let repeated = is_repeated(workspace, &row, above)?;
-    let mut forks = Vec::new();
-    // Guard against cycles, which imported data may contain.
-    if !repeated && seen.insert(row.meta.id) {
+/// Returns the tree of a session, and those of sessions that were merged with members of it. Stores
+/// have no index of forks: the list is read once.
+fn family(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Vec<Member<Row>>>> {
+    let mut links = Vec::new();
+    let mut page = Page::first(PAGE);
+    loop {
         let filter = Filter {
-            parent: Some(row.meta.id),
             trash: Trash::With,
             ..Filter::default()
         };
-        let mut rows = everything(workspace, &filter)?;
-        rows.sort_by_key(|row| row.meta.created_at);
-        for fork in rows {
-            forks.push(branch(workspace, fork, Some(row.meta.id), seen)?);
+        let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
+        links.extend(
+            listing
+                .rows
+                .iter()
+                .map(|row| (row.meta.id, link(&row.meta))),
+        );
+        match listing.next {
+            Some(next) => page.cursor = Some(next),
+            None => break,
         }
     }
-    Ok(Branch {
-        row,
-        forks,
-        repeated,
-    })
+    links.push((asked.meta.id, link(&asked.meta)));
+    let trees = Links::new(links).trees(asked.meta.id);
+    trees
+        .into_iter()
+        .map(|tree| {
+            tree.into_iter()
+                .map(|member| with_row(workspace, member))
+                .collect()
+        })
+        .collect()
 }
 
-/// Returns true for a merge below its second parent, if its first parent is in this store, too.
-fn is_repeated(workspace: &Workspace, row: &Row, above: Option<SessionId>) -> CommandResult<bool> {
-    let (Some(first), Some(above)) = (&row.meta.parent, above) else {
-        return Ok(false);
-    };
-    Ok(first.id != above && find(workspace, first.id)?.is_some())
-}
-
-fn object(branch: &Branch) -> Value {
-    let mut session = json::session(&branch.row);
-    session.insert("forks".into(), branch.forks.iter().map(object).collect());
-    if branch.repeated {
-        session.insert("repeated".into(), true.into());
+fn link(meta: &SessionMeta) -> Link {
+    Link {
+        created_at: meta.created_at,
+        parent: meta.parent.as_ref().map(|parent| parent.id),
+        merged: meta.merged.as_ref().map(|merged| merged.id),
     }
-    json!(session)
+}
+
+fn with_row(workspace: &Workspace, member: Member<SessionId>) -> CommandResult<Member<Row>> {
+    let lookup = Lookup::Id(member.session);
+    let found = workspace.wait(workspace.sessions.store().find(&lookup, 1))?;
+    // Purged meanwhile, if there is none.
+    let row = found
+        .into_iter()
+        .next()
+        .ok_or(StoreError::NotFound(member.session))?;
+    Ok(Member {
+        session: row,
+        above: member.above,
+        depth: member.depth,
+        repeated: member.repeated,
+    })
 }
 
 /// How a family is drawn.
@@ -180,36 +139,45 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Returns the lines of a session and its forks.
-    fn lines(&self, ui: &Ui, branch: &Branch, above: Option<SessionId>) -> Vec<String> {
-        let mut lines = vec![self.line(ui, branch, above)];
-        let id = branch.row.meta.id;
-        for (number, fork) in branch.forks.iter().enumerate() {
-            let last = number + 1 == branch.forks.len();
-            let (corner, below) = match (self.graph, last) {
+    /// Prints a line for each session. Below many generations, only the nearest lines are drawn.
+    fn draw(&self, ui: &mut Ui, tree: &[Member<Row>]) {
+        let mut is_last = vec![true; tree.len()];
+        let mut seen = HashSet::new();
+        for (at, member) in tree.iter().enumerate().rev() {
+            is_last[at] = member.above.is_none_or(|above| seen.insert(above));
+        }
+        // What stands before the forks of each member of the current branch.
+        let mut leads: Vec<&'static str> = Vec::new();
+        for (member, is_last) in tree.iter().zip(is_last) {
+            leads.truncate(member.depth.saturating_sub(1));
+            let (corner, below) = match (self.graph, is_last) {
+                _ if member.above.is_none() => ("", ""),
                 (true, true) => ("└─", "  "),
                 (true, false) => ("├─", "│ "),
                 (false, _) => ("  ", "  "),
             };
-            let forked = self.lines(ui, fork, Some(id)).into_iter().enumerate();
-            lines.extend(forked.map(|(at, line)| {
-                let lead = if at == 0 { corner } else { below };
-                format!("{lead}{line}")
-            }));
+            let near = leads.len().saturating_sub(MOST_LEADS);
+            let far = if near > 0 { "…" } else { "" };
+            let line = self.line(ui, tree, member);
+            ui.line(&format!("{far}{}{corner}{line}", leads[near..].concat()));
+            if member.above.is_some() {
+                leads.push(below);
+            }
         }
-        lines
     }
 
-    fn line(&self, ui: &Ui, branch: &Branch, above: Option<SessionId>) -> String {
-        let meta = &branch.row.meta;
-        let mark = match (&meta.merged, branch.repeated) {
-            _ if meta.id == self.asked && !branch.repeated => "●",
+    fn line(&self, ui: &Ui, tree: &[Member<Row>], member: &Member<Row>) -> String {
+        let meta = &member.session.meta;
+        let above = member.above.and_then(|above| tree.get(above));
+        let above = above.map(|above| above.session.meta.id);
+        let mark = match (&meta.merged, member.repeated) {
+            _ if meta.id == self.asked && !member.repeated => "●",
             (Some(_), false) => "◆",
             (Some(_), true) => "◇",
             (None, _) => "○",
         };
         let mut facts = Vec::new();
-        if branch.repeated {
+        if member.repeated {
             let first = meta.parent.as_ref().map(|parent| parent.id.short());
             let first = first.unwrap_or_default();
             facts.push(format!("merge, shown below {first}"));
@@ -242,7 +210,10 @@ fn relation(meta: &SessionMeta, above: Option<SessionId>) -> Option<String> {
             merged.id.short(),
             merged.seq
         )),
-        None if above.is_some() => Some(format!("{} at {}", parent.relation.name(), parent.seq)),
+        None if above.is_some() => Some(match parent.place() {
+            Some(seq) => format!("{} at {seq}", parent.relation.name()),
+            None => parent.relation.name().to_owned(),
+        }),
         None => None,
     }
 }

@@ -20,7 +20,7 @@ use crate::open::Workspace;
 use crate::settings::{Retention, StoreUrl};
 use crate::show;
 use crate::ui::{Ui, fit};
-pub use plan::{Done, Plan, Rules, everything, plan};
+pub use plan::{Done, Plan, Rules, plan};
 use state::{RetentionState, States, Step};
 
 /// Number of sessions that a message names.

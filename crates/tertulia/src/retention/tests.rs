@@ -7,6 +7,7 @@ use tertulia_store::{Patience, Redaction, Sessions, Store};
 use tertulia_testkit::clock::{frozen_clock, moment};
 use tertulia_testkit::logs::{Writer, human, tagged};
 
+use super::plan::everything;
 use super::*;
 use crate::args::GlobalArgs;
 use crate::open;
