@@ -33,19 +33,23 @@ pub mod acp;
 pub mod api;
 pub mod approval;
 mod attached;
+pub mod bypass;
 pub mod command;
 pub mod demo;
 mod failure;
 mod folder;
 mod mention;
+mod obeyed;
 pub mod opencode;
 pub mod process;
+mod program_name;
 mod prompt;
 pub mod scratch;
 mod sink;
 pub mod system_prompt;
 pub mod tool;
 pub mod vendor;
+mod whence;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,6 +63,7 @@ use crate::system_prompt::SystemTexts;
 pub use sink::{AgentSink, AgentStream, Permission};
 use tertulia_core::entry::{Attachment, Role, ToolCall, Usage};
 use tertulia_core::pair::PairRole;
+pub use whence::Whence;
 
 /// An agent that answers prompts.
 #[async_trait]
@@ -74,6 +79,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Folder in which the agent works, if it is a program.
     fn work_dir(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Returns the program whose own sessions the agent can continue, as `import --from` names it.
+    fn history(&self) -> Option<&'static str> {
         None
     }
 
@@ -171,6 +181,8 @@ pub struct NativeSession {
     pub known: usize,
     /// Usage of the agent's answers in this conversation so far, for agents that only report sums.
     pub spent: Usage,
+    /// Whether to continue in a copy, where the agent can: the session is also used without tertulia.
+    pub fork: bool,
 }
 
 /// One message as an agent receives it.
@@ -331,6 +343,9 @@ pub struct Retry {
 /// Stands before the user's words in the reason of a denial.
 const INSTEAD: &str = ", and says what to do instead: ";
 
+/// Tells an agent that a tool was denied because no user could be asked.
+pub const UNANSWERED: &str = "this tool needs permission, and nobody could be asked for it: do not try again, say what you would have done";
+
 /// Formats the reason of a denial that the user gave words for.
 pub fn denial(words: &str) -> String {
     format!("the user does not want this{INSTEAD}{words}")
@@ -371,46 +386,6 @@ impl Default for Patience {
             total: Duration::from_secs(30 * 60),
             idle: Duration::from_secs(10 * 60),
         }
-    }
-}
-
-/// Names where the user configures an agent, so that error hints name an existing setting or flag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whence {
-    /// Name of the section in the settings, `[agents.NAME]`. In a team the agent may speak under
-    /// another name.
-    pub section: String,
-    /// Hint about the program, if the settings do not name it.
-    pub program: Option<String>,
-    /// What sets the time limit of an answer, if not the settings.
-    pub limit: Option<String>,
-}
-
-impl Whence {
-    /// An agent that is configured in the settings under `name`.
-    pub fn settings(name: &str) -> Whence {
-        Whence {
-            section: name.to_owned(),
-            program: None,
-            limit: None,
-        }
-    }
-
-    /// Formats the key with the section that holds it.
-    fn setting(&self, key: &str) -> String {
-        format!("`{key}` in [agents.{}]", self.section)
-    }
-
-    /// Returns what sets the time limit of an answer.
-    fn limit(&self) -> String {
-        let limit = self.limit.clone();
-        limit.unwrap_or_else(|| self.setting("timeout"))
-    }
-
-    /// Returns the hint for a program with another path.
-    fn program(&self) -> String {
-        let program = self.program.clone();
-        program.unwrap_or_else(|| format!("set {}", self.setting("command")))
     }
 }
 

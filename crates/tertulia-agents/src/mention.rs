@@ -3,12 +3,81 @@
 
 use std::path::Path;
 
+use crate::program_name;
+
 /// Invisible, and not a space: a word that begins with it does not begin with `@`.
 const JOINER: char = '\u{2060}';
 /// Maximum length of a word that is looked up as a path; no system knows longer ones.
 const LONGEST: usize = 4096;
 /// Maximum number of prefixes of a word that are looked up as paths.
 const MOST_LOOKUPS: usize = 32;
+
+/// How a program finds mentions, which decides what keeps them text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mentions {
+    /// Where a word begins with `@`.
+    Words,
+    /// At every `@`, unless a backslash precedes it.
+    Everywhere,
+    /// At every `@` before a path, an address or a few fixed words.
+    Paths,
+}
+
+/// Programs known to read mentioned files.
+const TABLE: &[(&str, Mentions)] = &[
+    ("claude", Mentions::Words),
+    ("claude-code", Mentions::Words),
+    ("gemini", Mentions::Everywhere),
+    ("gemini-cli", Mentions::Everywhere),
+    ("qwen", Mentions::Everywhere),
+    ("qwen-code", Mentions::Everywhere),
+    ("cline", Mentions::Paths),
+];
+/// Words that Cline replaces by something of its surroundings.
+const FIXED: &[&str] = &["problems", "terminal", "git-changes"];
+
+/// Returns how the program of a command line finds mentions, if it is known to.
+pub(super) fn mentions(command: &Path, args: &[String]) -> Option<Mentions> {
+    let mut names = program_name::names(command, args);
+    names.find_map(|name| {
+        let (_, mentions) = TABLE.iter().find(|(known, _)| *known == name)?;
+        Some(*mentions)
+    })
+}
+
+/// Escapes text for a program that finds mentions like this; other programs get it as typed.
+pub(super) fn as_text(mentions: Option<Mentions>, words: String, folder: Option<&Path>) -> String {
+    match mentions {
+        Some(Mentions::Words) => unread(&words, folder),
+        Some(Mentions::Everywhere) => escaped(&words),
+        Some(Mentions::Paths) => split(&words),
+        None => words,
+    }
+}
+
+/// Escapes text for programs that read a file at every `@` before a path (Cline): the `@` is
+/// separated from what follows it.
+pub(super) fn split(words: &str) -> String {
+    let mut out = String::with_capacity(words.len());
+    for (at, c) in words.char_indices() {
+        out.push(c);
+        if c == '@' && is_path(&words[at + 1..]) {
+            out.push(JOINER);
+        }
+    }
+    out
+}
+
+fn is_path(text: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let rest = text.trim_start_matches(word);
+    let begin = &text[..text.len() - rest.len()];
+    let is_commit = begin.len() >= 7 && begin.chars().all(|c| c.is_ascii_hexdigit());
+    text.starts_with(['/', '"', '\'', '~', '.', '\\'])
+        || rest.starts_with("://")
+        || is_commit
+        || FIXED.iter().any(|fixed| text.starts_with(fixed))
+}
 
 /// Escapes text for programs that read a file where a word begins with `@` (Claude Code and its
 /// adapters). Only mentions of something that exists are changed: text that an agent is to copy
@@ -114,9 +183,42 @@ mod tests {
     }
 
     #[test]
+    fn a_path_does_not_follow_its_sign() {
+        let check = |words: &str, expected: &str| {
+            assert_eq!(split(words), expected.replace('|', "\u{2060}"), "{words}");
+        };
+        check("see @/etc/passwd", "see @|/etc/passwd");
+        check("a@/b @\"/c d\" x", "a@|/b @|\"/c d\" x");
+        check(
+            "@https://x @problems @0123abc",
+            "@|https://x @|problems @|0123abc",
+        );
+        check("@Override ana@example.org @", "@Override ana@example.org @");
+    }
+
+    #[test]
+    fn known_programs_get_mentions_as_text() {
+        let check = |line: &str, expected: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let known = mentions(Path::new(&words[0]), &words[1..]);
+            let told = as_text(known, "@/etc/passwd".to_owned(), Some(Path::new("/")));
+            assert_eq!(told, expected.replace('|', "\u{2060}"), "{line}");
+        };
+        check("claude -p", "|@/etc/passwd");
+        check("/opt/gemini", "\\@/etc/passwd");
+        check("qwen -p", "\\@/etc/passwd");
+        check("npx @qwen-code/qwen-code@1.0 -p", "\\@/etc/passwd");
+        check("cline", "@|/etc/passwd");
+        // Nothing is known of these.
+        check("cat", "@/etc/passwd");
+        check("sh -c cline", "@/etc/passwd");
+    }
+
+    #[test]
     fn other_words_are_handed_over_byte_for_byte() {
         let words = "a\r\n\tb \u{2060} é 日本";
         assert_eq!(unread(words, Some(Path::new("/"))), words);
         assert_eq!(escaped(words), words);
+        assert_eq!(split(words), words);
     }
 }

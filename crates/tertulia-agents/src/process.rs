@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+mod confine;
 pub mod guard;
 mod hold;
 mod input;
@@ -23,6 +24,7 @@ mod stderr;
 mod tree;
 mod utf8;
 
+pub use confine::{Confined, Kernel};
 pub use hold::Hold;
 use input::Feed;
 pub use input::Input;
@@ -60,6 +62,8 @@ pub struct Program {
     pub work_dir: Option<PathBuf>,
     /// Unique for this run (for example a UUID): identifies the processes of the run.
     pub marker: String,
+    /// What the program may write; everything that the user may if `None`.
+    pub confined: Option<Confined>,
 }
 
 /// Time and output limits of a program.
@@ -131,6 +135,12 @@ pub enum ProcessError {
     WorkDir {
         /// The folder.
         path: PathBuf,
+    },
+    /// The program cannot be confined, so it was not started.
+    #[error("it cannot be kept from writing files: {reason}")]
+    Unconfined {
+        /// What is missing or wrong.
+        reason: String,
     },
     /// The program could not be started for another reason.
     #[error("program could not be started")]
@@ -216,7 +226,11 @@ fn spawn(program: &Program) -> Result<Child, ProcessError> {
         }
         command.current_dir(dir);
     }
-    command.spawn().map_err(|source| {
+    let spawned = match &program.confined {
+        Some(confined) => confine::spawn(&mut command, confined)?,
+        None => command.spawn(),
+    };
+    spawned.map_err(|source| {
         let command = program.command.clone();
         let base = program.work_dir.as_deref().unwrap_or(Path::new("."));
         // A file that exists but is "not found" lacks its interpreter or loader.

@@ -1,5 +1,6 @@
-//! Temporary homes for programs that have no option to save nothing: the user's own files are
-//! linked into such a home, stored sessions are not, and all of it is removed afterwards.
+//! Temporary folders of programs, removed afterwards: homes for programs that have no option to save
+//! nothing (the user's own files are linked into such a home, stored sessions are not), and empty
+//! ones for programs that may write nowhere else.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -65,27 +66,30 @@ impl Place {
     }
 }
 
-/// A temporary home that is removed on drop.
+/// A temporary folder that is removed on drop.
 #[derive(Debug)]
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates a home with the user's settings and login. `unique` is part of its name.
-    pub(super) fn make(place: Place, homes: &Homes, unique: &str) -> io::Result<Scratch> {
+    /// Creates an empty folder below `base`. `unique` is part of its name.
+    pub(super) fn empty(base: &Path, unique: &str) -> io::Result<Scratch> {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let name: String = unique.chars().map(plain).collect();
-        let path = homes.scratch.join(format!("tertulia-{name}"));
-        let mut private = DirBuilder::new();
-        private.mode(0o700);
+        let path = base.join(format!("tertulia-{name}"));
         // Fails if the folder exists: then another process made it.
-        private.create(&path)?;
-        let scratch = Scratch(path);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Scratch(path))
+    }
+
+    /// Creates a home with the user's settings and login. `unique` is part of its name.
+    pub(super) fn make(place: Place, homes: &Homes, unique: &str) -> io::Result<Scratch> {
+        let scratch = Scratch::empty(&homes.scratch, unique)?;
         let inner = match place {
             Place::Gemini => scratch.0.join(GEMINI),
             Place::Codex => scratch.0.clone(),
         };
         if inner != scratch.0 {
-            private.create(&inner)?;
+            DirBuilder::new().mode(0o700).create(&inner)?;
         }
         let own = match std::fs::read_dir(place.own(homes)) {
             Ok(entries) => entries,
@@ -101,7 +105,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Path of the home.
+    /// Path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }

@@ -135,6 +135,7 @@ impl Keyring {
             env: Vec::new(),
             work_dir: None,
             marker: format!("{marker}-key-{}", std::process::id()),
+            confined: None,
         };
         let secret = ask(&program, cancel).await.map_err(|error| match error {
             Some(message) => AgentError::new(
