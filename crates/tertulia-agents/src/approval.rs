@@ -126,6 +126,8 @@ pub enum Verdict {
     No,
     /// Deny this call, and tell the agent what to do instead.
     Instead(String),
+    /// Deny this call because no user could be asked about it.
+    Unanswered,
 }
 
 /// [`Verdict`] as it is serialised.
@@ -155,7 +157,7 @@ impl Verdict {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Verdict::Instead(words) => Some(words),
-            Verdict::Yes | Verdict::Always | Verdict::No => None,
+            Verdict::Yes | Verdict::Always | Verdict::No | Verdict::Unanswered => None,
         }
     }
 }
@@ -165,7 +167,7 @@ impl From<Verdict> for VerdictName {
         match verdict {
             Verdict::Yes => VerdictName::Yes,
             Verdict::Always => VerdictName::Always,
-            Verdict::No | Verdict::Instead(_) => VerdictName::No,
+            Verdict::No | Verdict::Instead(_) | Verdict::Unanswered => VerdictName::No,
         }
     }
 }

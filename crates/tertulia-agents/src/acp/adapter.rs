@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::opencode::{self, Access};
+use crate::program_name::plain;
 use crate::scratch::Place;
 
 /// A known program of the Agent Client Protocol.
@@ -57,6 +58,17 @@ impl Adapter {
         self == Adapter::OpenCode
     }
 
+    /// Returns the kinds of tools that the agent may run unasked in the mode in which it asks:
+    /// Claude Code runs commands that only read and tools that change nothing outside of it, Codex
+    /// runs commands in a read-only sandbox.
+    pub(super) fn unasked_kinds(self) -> &'static [&'static str] {
+        match self {
+            Adapter::Claude => &["execute", "other", "switch_mode"],
+            Adapter::Codex => &["execute"],
+            Adapter::Gemini | Adapter::OpenCode => &[],
+        }
+    }
+
     /// Returns whose home holds the agent's sessions, if it has no other option to save none.
     pub(super) fn place(self) -> Option<Place> {
         match self {
@@ -65,17 +77,6 @@ impl Adapter {
             Adapter::Claude | Adapter::OpenCode => None,
         }
     }
-}
-
-/// Returns the last part of a path or of a package's name, without version and extension.
-fn plain(word: &str) -> &str {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.split('@').next().unwrap_or_default();
-    let endings = [".exe", ".cmd", ".js", ".mjs"];
-    endings
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(name)
 }
 
 /// Restrictions under which a process is started; they hold as long as it runs.

@@ -1,5 +1,6 @@
 //! A running agent: its process, the connection to it, and the current listener.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub(super) struct Live {
     pub(super) session: Option<super::session::Open>,
     /// Whether its last answer was cancelled: some agents still send parts of it.
     pub(super) stopped: bool,
+    /// Kinds of tools that it was told to run unasked from now on.
+    pub(super) always: BTreeSet<String>,
 }
 
 /// How the process ended.
@@ -120,6 +123,7 @@ impl Live {
             abilities: None,
             session: None,
             stopped: false,
+            always: BTreeSet::new(),
         })
     }
 

@@ -22,14 +22,16 @@ use tokio::sync::Mutex;
 
 use self::adapter::{Adapter, Manner};
 use self::live::{Ending, Live};
-use self::turn::Prompted;
+use self::turn::{Policy, Prompted};
 use self::watch::{End, Lost, Watch};
+use super::bypass::CommandLine;
 use super::folder::Folder;
+use super::mention::{self, Mentions};
 use super::process::{ProcessError, Program};
 use super::scratch::{Homes, Scratch};
 use super::{
     Agent, AgentError, AgentRequest, AgentSink, FailureKind, Outcome, Patience, Readiness,
-    ToolSide, Whence, mention,
+    ToolSide, Whence,
 };
 use crate::approval::Approval;
 
@@ -129,6 +131,8 @@ impl Agent for Acp {
         question: &AgentRequest,
         sink: &AgentSink,
     ) -> Result<Outcome, AgentError> {
+        let line = self.command_line();
+        line.check(&self.name, question.approval, &self.whence)?;
         let mut slot = tokio::select! {
             biased;
             () = sink.cancel().cancelled() => return Err(AgentError::cancelled()),
@@ -176,7 +180,8 @@ impl Agent for Acp {
                 Err(error)
             }
             Err(End::Lost(lost)) => {
-                let ending = live.end(lost == Lost::Cancelled).await;
+                let at_once = matches!(lost, Lost::Cancelled | Lost::Unasked(_));
+                let ending = live.end(at_once).await;
                 let mut error = self.explain(lost, &ending);
                 error.message = super::failure::without_keys(&error.message, &self.env);
                 Err(error)
@@ -208,6 +213,15 @@ impl Agent for Acp {
 }
 
 impl Acp {
+    fn command_line(&self) -> CommandLine<'_> {
+        CommandLine {
+            vendor: None,
+            command: &self.command,
+            args: &self.args,
+            env: &self.env,
+        }
+    }
+
     async fn start(&self, question: &AgentRequest, manner: Manner) -> Result<Live, AgentError> {
         let native = question.native.as_ref();
         let folder = native.map(|native| Folder::of(native, Some(&self.work_dir)));
@@ -231,12 +245,15 @@ impl Acp {
         // The settings take precedence.
         env.extend(bounded(&self.env));
         let program = Program {
-            without: self.without.clone(),
+            without: self
+                .command_line()
+                .not_inherited(&self.without, question.approval),
             command: self.command.clone(),
             args: self.args.clone(),
             env,
             work_dir: Some(work_dir),
             marker: question.marker.clone(),
+            confined: None,
         };
         Live::start(program, manner, scratch, self.grace)
             .await
@@ -256,16 +273,22 @@ impl Acp {
     ) -> Prompted {
         let place = match session::open(self, live, question, watch).await {
             Ok(place) => place,
-            Err(end) => {
-                return Prompted {
-                    end: Err(end),
-                    heard: true,
-                };
-            }
+            Err(end) => return Prompted::ended(end),
         };
         let words = session::words(self, live, &question.messages, place.known);
-        let words = mention::unread(&words, Some(&self.work_dir));
-        let prompted = turn::prompt(live, watch, &place.session, words).await;
+        let words = match mention::mentions(&self.command, &self.args) {
+            Some(Mentions::Paths) => mention::split(&words),
+            _ => mention::unread(&words, Some(&self.work_dir)),
+        };
+        // An agent of which the user says that it asks is in any mode.
+        let known = self.adapter().filter(|_| !self.asks);
+        let policy = Policy {
+            approval: question.approval,
+            free: known.map(Adapter::unasked_kinds).unwrap_or_default(),
+            always: live.always.clone(),
+        };
+        let prompted = turn::prompt(live, watch, &place.session, words, policy).await;
+        live.always.clone_from(&prompted.always);
         if question.ephemeral && !matches!(prompted.end, Err(End::Lost(_))) {
             session::delete(live).await;
         }
@@ -289,6 +312,23 @@ impl Acp {
             self.whence.setting("asks")
         );
         AgentError::new(FailureKind::Unavailable, words).hint(hint)
+    }
+
+    /// The failure of an agent that used a tool without permission.
+    fn ran_unasked(&self, tool: &str) -> AgentError {
+        let words = format!(
+            "{} used {tool} without asking for permission, and was stopped; what the tool did is done",
+            self.name
+        );
+        let why = match self.asks {
+            true => format!(
+                "take {} out, it does not always ask; ",
+                self.whence.setting("asks")
+            ),
+            false => String::new(),
+        };
+        let hint = format!("{why}`--approve all` lets it use every tool unasked");
+        AgentError::new(FailureKind::Failed, words).hint(hint)
     }
 
     /// Explains why the agent cannot be prompted again.
@@ -317,6 +357,7 @@ impl Acp {
             )
             .hint(format!("{} sets how long", self.whence.limit())),
             Lost::Gone => self.gone(ending),
+            Lost::Unasked(tool) => self.ran_unasked(&tool),
             Lost::Unfit(why) => failed(
                 FailureKind::Protocol,
                 format!("{command} does not keep to version 1 of the Agent Client Protocol: {why}"),

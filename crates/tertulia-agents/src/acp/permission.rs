@@ -38,7 +38,8 @@ fn command(input: &Value) -> Option<String> {
     }
 }
 
-fn risk(kind: &str) -> Risk {
+/// Returns the risk of a kind of tool.
+pub(super) fn risk(kind: &str) -> Risk {
     match kind {
         "read" | "search" | "think" => Risk::Low,
         // Fetched content may contain anything.
@@ -55,7 +56,9 @@ pub(super) fn answer(options: &Value, verdict: &Verdict) -> Value {
         Verdict::Yes => &["allow_once"][..],
         // The session remembers what is always allowed, and can revoke it; the agent could not.
         Verdict::Always => &["allow_once", "allow_always"],
-        Verdict::No | Verdict::Instead(_) => &["reject_once", "reject_always"],
+        Verdict::No | Verdict::Instead(_) | Verdict::Unanswered => {
+            &["reject_once", "reject_always"]
+        }
     };
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let chosen = kinds
@@ -67,6 +70,14 @@ pub(super) fn answer(options: &Value, verdict: &Verdict) -> Value {
         }
         None => cancelled(),
     }
+}
+
+/// Returns whether the answer makes the agent ask no more.
+pub(super) fn is_for_good(options: &Value, answer: &Value) -> bool {
+    let chosen = &answer["outcome"]["optionId"];
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut options = options.iter();
+    options.any(|option| option["optionId"] == *chosen && option["kind"] == "allow_always")
 }
 
 /// Returns the answer for a cancelled turn, or when no option fits.

@@ -1,6 +1,6 @@
 //! One prompt and its answer: forwards updates, and asks the user about permission requests.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
 use std::pin::Pin;
 
@@ -14,13 +14,15 @@ use super::live::{Incoming, Live, Unanswered};
 use super::permission;
 use super::updates::{self, Updates};
 use super::watch::{End, Lost, Watch};
-use crate::approval::{ToolRequest, Verdict};
+use crate::approval::{Approval, Risk, ToolRequest, Verdict};
 use crate::{AgentError, AgentEvent, Outcome, denial};
 use tertulia_core::entry::Usage;
 
 /// A permission request that waits for its answer.
 struct PendingPermission {
     request: ToolRequest,
+    /// Kind of the tool.
+    kind: String,
     options: Value,
     responder: Box<Responder<Value>>,
 }
@@ -32,7 +34,10 @@ struct Turn<'a> {
     live: &'a Live,
     watch: &'a Watch<'a>,
     session: &'a str,
+    policy: Policy,
     updates: Updates,
+    /// A tool that ran although it needs permission, and none was requested.
+    unasked: Option<String>,
     /// The request that the user is asked about, and the ones that came after it.
     asked: Option<(PendingPermission, Answer)>,
     waiting: VecDeque<PendingPermission>,
@@ -47,11 +52,49 @@ struct Turn<'a> {
     since: Instant,
 }
 
+/// What an agent may do without asking.
+#[derive(Clone, Debug)]
+pub(super) struct Policy {
+    /// The tool policy.
+    pub(super) approval: Approval,
+    /// Kinds of tools that this agent runs unasked, and may.
+    pub(super) free: &'static [&'static str],
+    /// Kinds of tools that it was told to run unasked earlier.
+    pub(super) always: BTreeSet<String>,
+}
+
+impl Policy {
+    /// Returns whether a tool of this kind needs a permission request.
+    fn needs_asking(&self, kind: &str) -> bool {
+        match self.approval {
+            Approval::All => false,
+            Approval::None => true,
+            _ => {
+                let is_free = self.free.contains(&kind) || self.always.contains(kind);
+                permission::risk(kind) != Risk::Low && !is_free
+            }
+        }
+    }
+}
+
 /// How a prompt ended.
 pub(super) struct Prompted {
     pub(super) end: Result<Outcome, End>,
     /// Whether the agent has sent any text or tool call.
     pub(super) heard: bool,
+    /// Kinds of tools that it was told to run unasked from now on.
+    pub(super) always: BTreeSet<String>,
+}
+
+impl Prompted {
+    /// The end of a prompt that was not answered.
+    pub(super) fn ended(end: End) -> Prompted {
+        Prompted {
+            end: Err(end),
+            heard: true,
+            always: BTreeSet::new(),
+        }
+    }
 }
 
 /// Sends the prompt and forwards updates until the agent has ended its answer. What the user wants
@@ -61,12 +104,15 @@ pub(super) async fn prompt(
     watch: &Watch<'_>,
     session: &str,
     words: String,
+    policy: Policy,
 ) -> Prompted {
     let mut turn = Turn {
         live,
         watch,
         session,
+        policy,
         updates: Updates::default(),
+        unasked: None,
         asked: None,
         waiting: VecDeque::new(),
         refused: false,
@@ -80,18 +126,14 @@ pub(super) async fn prompt(
     loop {
         let told = match turn.answered(words, &mut incoming).await {
             Ok(told) => told,
-            Err(lost) => {
-                return Prompted {
-                    end: Err(End::Lost(lost)),
-                    heard: true,
-                };
-            }
+            Err(lost) => return Prompted::ended(End::Lost(lost)),
         };
         match turn.next_prompt(&told).await {
             Some(next) => words = next,
             None => {
                 return Prompted {
                     heard: turn.updates.heard(),
+                    always: std::mem::take(&mut turn.policy.always),
                     end: turn.end(told).await,
                 };
             }
@@ -122,6 +164,7 @@ impl Turn<'_> {
         let told = loop {
             let (asking, stop_by, since) = (self.asked.is_some(), self.stop_by, self.since);
             let stopping = stop_by.is_some();
+            self.check_asked()?;
             tokio::select! {
                 // Limits first: an agent that never stops sending must not outrun them.
                 biased;
@@ -142,7 +185,17 @@ impl Turn<'_> {
         while let Ok(item) = incoming.try_recv() {
             self.take(item).await;
         }
+        self.check_asked()?;
         Ok(told)
+    }
+
+    /// Stops the agent if it ran a tool that it had to ask for.
+    fn check_asked(&mut self) -> Result<(), Lost> {
+        let Some(tool) = self.unasked.take() else {
+            return Ok(());
+        };
+        self.stop();
+        Err(Lost::Unasked(tool))
     }
 
     /// Returns the prompt that follows a response: what the user wants instead of denied tools.
@@ -176,12 +229,17 @@ impl Turn<'_> {
             Incoming::Update(params) if ours => {
                 let events = self.updates.hear(&params["update"]);
                 self.say(events).await;
+                let unasked = self.updates.unasked().into_iter();
+                let mut unasked = unasked.filter(|call| self.policy.needs_asking(&call.kind));
+                let tool = unasked.next().map(|call| call.tool);
+                self.unasked = self.unasked.take().or(tool);
             }
             Incoming::Permission(params, responder) if ours && self.stop_by.is_none() => {
                 let (id, call, events) = self.updates.asked(&params["toolCall"]);
                 self.say(events).await;
                 self.waiting.push_back(PendingPermission {
                     request: permission::request(&id, &call),
+                    kind: call.kind,
                     options: params["options"].clone(),
                     responder,
                 });
@@ -228,10 +286,11 @@ impl Turn<'_> {
             let reason = reason.map(denial);
             self.updates.deny(&pending.request.call.id, reason);
         }
-        respond(
-            pending.responder,
-            permission::answer(&pending.options, &verdict),
-        );
+        let answer = permission::answer(&pending.options, &verdict);
+        if permission::is_for_good(&pending.options, &answer) {
+            self.policy.always.insert(pending.kind);
+        }
+        respond(pending.responder, answer);
     }
 
     /// Cancels the agent's turn. Waiting permission requests are answered as cancelled.

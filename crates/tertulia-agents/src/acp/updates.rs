@@ -22,6 +22,8 @@ pub(super) struct Updates {
     broken: Option<String>,
     /// Whether there was any text, thought or tool call.
     heard: bool,
+    /// Tool calls that ran unasked, until they are taken.
+    unasked: Vec<Unasked>,
 }
 
 /// What is known of a tool call so far.
@@ -35,10 +37,29 @@ pub(super) struct Call {
     /// Output of its terminal.
     terminal: String,
     started: bool,
+    /// Whether permission was requested for it.
+    asked: bool,
     /// Why it was denied, if it was: empty without a reason of the user's.
     denied: Option<String>,
 }
 
+/// A tool call that ran, although permission was never requested for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unasked {
+    /// Kind of the tool.
+    pub(super) kind: String,
+    /// Name of the tool, and what it did.
+    pub(super) tool: String,
+}
+
+/// Names of tools that only change the agent's to-do list.
+const PLAN_TOOLS: &[&str] = &[
+    "todowrite",
+    "todoread",
+    "todo_write",
+    "write_todos",
+    "update_plan",
+];
 /// Reason for a denied tool, if the agent sends none.
 const DENIED: &str = "the agent was not allowed to use this tool";
 
@@ -92,6 +113,7 @@ impl Updates {
         let id = tool_call["toolCallId"].as_str().unwrap_or_default();
         let call = self.calls.entry(id.to_owned()).or_default();
         call.merge(tool_call);
+        call.asked = true;
         let known = call.clone();
         let events = self.start(id).into_iter().collect();
         (id.to_owned(), known, events)
@@ -102,6 +124,12 @@ impl Updates {
         if let Some(call) = self.calls.get_mut(id) {
             call.denied = Some(reason.unwrap_or_default());
         }
+    }
+
+    /// Takes the tool calls that ran without a permission request. To-do lists are none: they change
+    /// nothing outside the agent.
+    pub(super) fn unasked(&mut self) -> Vec<Unasked> {
+        std::mem::take(&mut self.unasked)
     }
 
     /// Separates text that follows from the text before.
@@ -159,13 +187,15 @@ impl Updates {
         if complete || over || status == Some("in_progress") {
             events.extend(self.start(id));
         }
-        if !over {
-            events.extend(
-                self.calls
-                    .get(id)
-                    .and_then(|call| call.progress(id, update)),
-            );
+        let call = self.calls.get(id);
+        let progress = call.filter(|_| !over);
+        let progress = progress.and_then(|call| call.progress(id, update));
+        // A failure may be the agent's own denial; output or a result is none.
+        let ran = progress.is_some() || status == Some("completed");
+        if let Some(call) = call.filter(|call| ran && !call.asked && !call.is_plan()) {
+            self.unasked.push(call.unasked(id));
         }
+        events.extend(progress);
         if over && let Some(call) = self.calls.remove(id) {
             let ok = status == Some("completed") && call.denied.is_none();
             let output = content::cut(call.output(&update["rawOutput"]));
@@ -192,6 +222,7 @@ impl Default for Call {
             content: Value::Null,
             terminal: String::new(),
             started: false,
+            asked: false,
             denied: None,
         }
     }
@@ -218,6 +249,26 @@ impl Call {
         }
         if let Some(more) = update["_meta"]["terminal_output_delta"]["data"].as_str() {
             self.terminal.push_str(more);
+        }
+    }
+
+    /// Returns whether the call only changes the agent's to-do list.
+    fn is_plan(&self) -> bool {
+        let name = self.name.as_deref().unwrap_or(&self.title);
+        PLAN_TOOLS
+            .iter()
+            .any(|tool| name.eq_ignore_ascii_case(tool))
+    }
+
+    fn unasked(&self, id: &str) -> Unasked {
+        let name = self.told(id).name;
+        let tool = match self.title.as_str() {
+            title if title.is_empty() || title == name => name,
+            title => format!("{name} ({title})"),
+        };
+        Unasked {
+            kind: self.kind.clone(),
+            tool: crate::failure::one_line(&tool),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) enum Lost {
     Gone,
     /// The agent violates the protocol, as described.
     Unfit(String),
+    /// The agent ran this tool without asking.
+    Unasked(String),
 }
 
 /// Enforces the limits of one answer.

@@ -74,9 +74,9 @@ pub(super) struct FileWrite {
 }
 
 impl FileWrite {
-    /// Path to be changed, relative to the work folder.
-    pub(super) fn path(&self) -> &Path {
-        self.place.inside()
+    /// File to be changed.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(super) fn parse(arguments: &Arguments<'_>, root: &Path) -> Result<FileWrite, String> {
@@ -119,9 +119,9 @@ pub(super) struct FileEdit {
 }
 
 impl FileEdit {
-    /// Path to be changed, relative to the work folder.
-    pub(super) fn path(&self) -> &Path {
-        self.place.inside()
+    /// File to be changed.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(super) fn parse(arguments: &Arguments<'_>, root: &Path) -> Result<FileEdit, String> {

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::folder::{Folder, OpenFile};
+use crate::obeyed::is_obeyed;
 use tertulia_core::preview::one_line;
 
 /// Maximum number of links to follow; longer chains count as loops.
@@ -22,6 +23,8 @@ pub(super) struct Place {
     pub(super) by_link: bool,
     /// Whether a link on the way points to nothing.
     pub(super) dangling: bool,
+    /// Whether programs act on what the file says, by the requested path or the real one.
+    pub(super) obeyed: bool,
 }
 
 impl Place {
@@ -31,8 +34,11 @@ impl Place {
             return Err("the argument `path` is empty".to_owned());
         }
         let real = follow(&root.join(asked), root).map_err(|trouble| trouble.told(asked, root))?;
+        let named = Path::new(asked);
+        let named = named.strip_prefix(root).unwrap_or(named);
         match real.path.strip_prefix(root) {
             Ok(inside) => Ok(Place {
+                obeyed: is_obeyed(inside) || is_obeyed(named),
                 inside: inside.to_owned(),
                 root: root.to_owned(),
                 by_link: real.by_link,

@@ -290,36 +290,28 @@ impl Task {
     fn risk(&self) -> Risk {
         match self {
             Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
-            // Files there are executed: by git, or by the next session.
-            Task::FileWrite(_) | Task::FileEdit(_) if self.steers_programs() => Risk::High,
+            Task::FileWrite(_) | Task::FileEdit(_) if self.obeyed().is_some() => Risk::High,
             Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
             Task::FileDelete(_) | Task::Shell(_) => Risk::High,
         }
     }
 
-    /// Returns whether the call would change configuration of git or tertulia.
-    fn steers_programs(&self) -> bool {
-        let path = match self {
-            Task::FileWrite(task) => task.path(),
-            Task::FileEdit(task) => task.path(),
-            _ => return false,
+    /// Returns the path of a file that programs act on, if the call would change one.
+    fn obeyed(&self) -> Option<&Path> {
+        let place = match self {
+            Task::FileWrite(task) => task.place(),
+            Task::FileEdit(task) => task.place(),
+            _ => return None,
         };
-        path.components().any(|part| {
-            [".git", ".tertulia"]
-                .iter()
-                .any(|name| part.as_os_str().eq_ignore_ascii_case(name))
-        })
+        place.obeyed.then(|| place.inside())
     }
 
     /// Returns the key for "always": any visible change, but only this deletion or command.
     fn key(&self, name: &str) -> String {
+        if let Some(path) = self.obeyed() {
+            return format!("{name} {}", path.display());
+        }
         match self {
-            Task::FileWrite(task) if self.steers_programs() => {
-                format!("{name} {}", task.path().display())
-            }
-            Task::FileEdit(task) if self.steers_programs() => {
-                format!("{name} {}", task.path().display())
-            }
             Task::FileDelete(task) => task.key(),
             Task::Shell(task) => task.key(),
             _ => name.to_owned(),

@@ -264,8 +264,7 @@ impl DirectoryList {
             Ok(())
         })?;
         match seen {
-            Ok(false) => {}
-            Ok(true) => more += 1,
+            Ok(left_out) => more += usize::from(left_out.names),
             Err(Halt::Cancelled) => return Err("stopped".to_owned()),
             Err(_) => lines.push(watch.overdue()),
         }

@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::confine::{Place, shown};
 use super::folder::OpenFile;
 use super::lines::{Hits, search};
-use super::walk::{ALL_LEVELS, Halt, Watch, walk};
+use super::walk::{ALL_LEVELS, Halt, LeftOut, Watch, walk};
 use crate::ToolSpec;
 use tertulia_core::preview::one_line;
 
@@ -236,7 +236,7 @@ impl Grep {
                     &mut hits,
                     &mut too_large,
                 )
-                .map(|()| false)
+                .map(|()| LeftOut::default())
             }
             Err(error) => {
                 return Err(format!("cannot look at {}: {error}", self.place.shown()));
@@ -257,7 +257,7 @@ impl Grep {
         watch: &Watch,
         hits: &mut Hits,
         too_large: &mut u32,
-    ) -> Result<Result<bool, Halt>, String> {
+    ) -> Result<Result<LeftOut, Halt>, String> {
         walk(&self.place, ALL_LEVELS, watch, &mut |found| {
             let wanted = found.kind == FileType::RegularFile
                 && self
@@ -296,10 +296,14 @@ fn place(arguments: &Arguments<'_>, root: &Path) -> Result<Place, String> {
 }
 
 /// Adds how a search ended, if it was incomplete.
-fn ended(seen: Result<bool, Halt>, watch: &Watch, lines: &mut Vec<String>) -> Result<(), String> {
+fn ended(
+    seen: Result<LeftOut, Halt>,
+    watch: &Watch,
+    lines: &mut Vec<String>,
+) -> Result<(), String> {
     match seen {
-        Ok(false) | Err(Halt::Enough) => {}
-        Ok(true) => lines.push("[some folders have too many files: not all were seen]".to_owned()),
+        Ok(left_out) => lines.extend(left_out.told()),
+        Err(Halt::Enough) => {}
         Err(Halt::OutOfTime) => lines.push(watch.overdue()),
         Err(Halt::Cancelled) => return Err("stopped".to_owned()),
     }

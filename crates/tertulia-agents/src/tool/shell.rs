@@ -141,6 +141,7 @@ pub(super) fn program(command: &str, work_dir: &Path, hidden: &[String], marker:
         without: hidden.to_vec(),
         work_dir: Some(work_dir.to_owned()),
         marker: marker.to_owned(),
+        confined: None,
     }
 }
 

@@ -87,7 +87,9 @@ mod tests {
     use super::super::ToolLimits;
     use super::*;
 
-    async fn run(command: &str, cancel: &CancellationToken) -> (CommandOutput, String) {
+    /// Runs a command, and cancels it once it has printed `last`.
+    async fn run_until(command: &str, last: Option<&str>) -> (CommandOutput, String) {
+        let cancel = CancellationToken::new();
         let dir = tempfile::tempdir().unwrap();
         let limits = ToolLimits {
             output: 2000,
@@ -99,42 +101,41 @@ mod tests {
             let mut all = String::new();
             while let Some(text) = printed.recv().await {
                 all.push_str(&text);
+                if last.is_some_and(|last| all.contains(last)) {
+                    cancel.cancel();
+                }
             }
             all
         };
         // Processes that carry the same marker end together, whichever test started them.
         let marker = dir.path().display().to_string();
-        tokio::join!(tools.run_command(command, &marker, cancel, live), collect)
+        tokio::join!(tools.run_command(command, &marker, &cancel, live), collect)
+    }
+
+    async fn run(command: &str) -> (CommandOutput, String) {
+        run_until(command, None).await
     }
 
     #[tokio::test]
     async fn output_and_exit_code_are_returned() {
-        let token = CancellationToken::new();
-        let (ended, live) = run("echo one; echo two >&2; exit 3", &token).await;
+        let (ended, live) = run("echo one; echo two >&2; exit 3").await;
         assert_eq!((ended.text.as_str(), ended.exit), ("one\ntwo\n", Some(3)));
         assert_eq!(live, "one\ntwo\n");
-        let (ended, _) = run("kill -9 $$", &token).await;
+        let (ended, _) = run("kill -9 $$").await;
         assert_eq!(ended.exit, None);
         assert!(ended.text.contains("ended by signal 9"), "{}", ended.text);
     }
 
     #[tokio::test]
     async fn long_output_is_cut_and_still_passes_through() {
-        let token = CancellationToken::new();
-        let (ended, live) = run("seq 10000", &token).await;
+        let (ended, live) = run("seq 10000").await;
         assert!(ended.text.len() <= 2000 && ended.text.contains("bytes are missing"));
         assert!(live.len() > 40_000);
     }
 
     #[tokio::test]
     async fn a_cancelled_command_keeps_what_it_printed() {
-        let token = CancellationToken::new();
-        let cancel = token.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-            cancel.cancel();
-        });
-        let (ended, _) = run("echo begun; sleep 60", &token).await;
+        let (ended, _) = run_until("echo begun; sleep 600", Some("begun\n")).await;
         assert_eq!((ended.text.as_str(), ended.exit), ("begun\n", None));
     }
 

@@ -85,14 +85,35 @@ pub(super) struct Found<'a> {
     pub(super) kind: FileType,
 }
 
-/// Visits everything below `place`, sorted by name in each folder, `levels` deep. Returns whether
-/// something was left out because there was too much of it.
+/// What a walk left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// Files of a folder that has too many.
+    pub(super) names: bool,
+    /// Folders that are too deep.
+    pub(super) depth: bool,
+}
+
+impl LeftOut {
+    /// Lines for the agent about it.
+    pub(super) fn told(self) -> impl Iterator<Item = String> {
+        let names = "[some folders have too many files: not all were seen]".to_owned();
+        let depth = format!("[deeper than {DEEPEST} levels: not all were seen]");
+        let lines = [(self.names, names), (self.depth, depth)];
+        lines
+            .into_iter()
+            .filter_map(|(is, line)| is.then_some(line))
+    }
+}
+
+/// Visits everything below `place`, sorted by name in each folder, `levels` deep. Returns what was
+/// left out because there was too much of it.
 pub(super) fn walk(
     place: &Place,
     levels: usize,
     watch: &Watch,
     visit: &mut dyn FnMut(&Found<'_>) -> Result<(), Halt>,
-) -> Result<Result<bool, Halt>, String> {
+) -> Result<Result<LeftOut, Halt>, String> {
     let folder = place
         .folder()
         .map_err(|error| format!("cannot open the folder {}: {error}", place.shown()))?;
@@ -100,7 +121,7 @@ pub(super) fn walk(
         root: place.root(),
         rules: rules_above(place),
         levels: levels.min(DEEPEST),
-        left_out: false,
+        left_out: LeftOut::default(),
         watch,
         visit,
     };
@@ -116,7 +137,7 @@ struct Walker<'a> {
     /// Ignore rules of the folders on the way down, the outermost first.
     rules: Vec<Gitignore>,
     levels: usize,
-    left_out: bool,
+    left_out: LeftOut,
     watch: &'a Watch,
     visit: &'a mut dyn FnMut(&Found<'_>) -> Result<(), Halt>,
 }
@@ -146,7 +167,7 @@ impl Walker<'_> {
                 continue;
             }
             if level == DEEPEST {
-                self.left_out = true;
+                self.left_out.depth = true;
             } else if level < self.levels {
                 // A folder that cannot be read is skipped.
                 if let Ok(below) = folder.step(&name) {
@@ -161,7 +182,7 @@ impl Walker<'_> {
         let mut names = Vec::new();
         for entry in folder.names().into_iter().flatten() {
             if names.len() == MOST_NAMES {
-                self.left_out = true;
+                self.left_out.names = true;
                 break;
             }
             self.watch.check()?;
@@ -244,7 +265,7 @@ mod tests {
         root: &Path,
         watch: &Watch,
         visit: &mut dyn FnMut(usize) -> Result<(), Halt>,
-    ) -> (Vec<String>, Result<bool, Halt>) {
+    ) -> (Vec<String>, Result<LeftOut, Halt>) {
         let place = Place::resolve(root, ".").unwrap();
         let mut names = Vec::new();
         let done = walk(&place, ALL_LEVELS, watch, &mut |found| {

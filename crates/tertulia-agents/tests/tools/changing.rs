@@ -1,9 +1,10 @@
 //! Writing, editing and deleting.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::json;
+use tertulia_agents::approval::Risk;
 
 use super::world;
 
@@ -183,4 +184,29 @@ async fn a_file_is_deleted() {
         .fails("file_delete", folder, &["it is a folder"])
         .await;
     assert_eq!(world.names(), ["folder"]);
+}
+
+#[tokio::test]
+async fn files_that_programs_act_on_are_more_than_an_edit() {
+    let world = world();
+    world.write("notes.md", "");
+    world.write(".mcp.json", "{}");
+    symlink("notes.md", world.path("AGENTS.md")).unwrap();
+    symlink(".mcp.json", world.path("plain.json")).unwrap();
+    let absolute = world.path("sub/.vscode/tasks.json").display().to_string();
+    let check = |path: &str, is_edit: bool| {
+        let request = world.request("file_write", json!({"path": path, "content": "x"}));
+        assert_eq!(request.is_edit, is_edit, "{path}");
+        let risk = if is_edit { Risk::Medium } else { Risk::High };
+        assert_eq!(request.risk, risk, "{path}");
+    };
+    check("notes.md", true);
+    check("src/main.rs", true);
+    check("Sub/Claude.MD", false);
+    check(".agent-chatter/team-config/a.json", false);
+    check(".cargo/config.toml", false);
+    check(&absolute, false);
+    // By either name.
+    check("AGENTS.md", false);
+    check("plain.json", false);
 }

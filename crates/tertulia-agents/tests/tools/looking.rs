@@ -2,7 +2,7 @@
 
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ async fn what_is_no_text_is_said() {
 #[tokio::test]
 async fn of_a_huge_file_only_what_is_needed_is_read() {
     let world = world();
-    // A hole of 5 GB after the text: it takes no space, but would take long to read.
+    // A hole of 4 TB after the text: it takes no space, and more time to read than a tool has.
     let mut start = "text ".repeat(4000);
     start.push('\n');
     world.write("huge", format!("first\n{start}"));
@@ -77,8 +77,7 @@ async fn of_a_huge_file_only_what_is_needed_is_read() {
         .write(true)
         .open(world.path("huge"))
         .unwrap();
-    file.set_len(5 << 30).unwrap();
-    let began = Instant::now();
+    file.set_len(4 << 40).unwrap();
     let arguments = json!({"path": "huge", "limit": 1});
     let text = world.done("file_read", arguments).await;
     assert_eq!(text, "first\n[there is more: read on with offset 2]");
@@ -94,7 +93,6 @@ async fn of_a_huge_file_only_what_is_needed_is_read() {
         found.contains("[1 files above 32 MiB were not searched]"),
         "{found}"
     );
-    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]

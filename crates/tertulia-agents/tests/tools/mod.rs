@@ -8,12 +8,12 @@ mod shell;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tertulia_agents::approval::{Risk, ToolRequest};
 use tertulia_agents::tool::{ToolLimits, ToolOutput, Toolbox};
 use tertulia_core::entry::ToolCall;
+use tertulia_testkit::waiting::DEADLINE;
 use tokio_util::sync::CancellationToken;
 
 /// A work folder, with files beside it that no tool may see.
@@ -25,6 +25,8 @@ struct World {
 
 fn world() -> World {
     let dir = tempfile::tempdir().unwrap();
+    // Ends the search for the repository of the work folder, whatever is above.
+    fs::create_dir(dir.path().join(".git")).unwrap();
     fs::create_dir(dir.path().join("work")).unwrap();
     fs::create_dir(dir.path().join("out")).unwrap();
     fs::write(dir.path().join("out/secret"), "secret words\n").unwrap();
@@ -32,7 +34,7 @@ fn world() -> World {
         dir,
         limits: ToolLimits {
             // No test may hang, whatever breaks.
-            time: Duration::from_secs(20),
+            time: DEADLINE,
             ..ToolLimits::default()
         },
         hidden: Vec::new(),
