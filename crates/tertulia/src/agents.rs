@@ -15,6 +15,7 @@ use tertulia_agents::vendor::Vendor;
 use tertulia_agents::{Agent, ToolSide};
 use tertulia_engine::slash;
 
+use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 pub use registered::{
@@ -206,7 +207,8 @@ fn unknown(settings: &Settings, name: &str) -> CommandError {
     ))
 }
 
-/// Environment variables that hold API keys; commands run by an agent do not inherit them.
+/// Environment variables that hold API keys, or lead to the store; commands run by an agent do not
+/// inherit them.
 pub fn key_variables(settings: &Settings) -> Vec<String> {
     let usual = Provider::ALL
         .into_iter()
@@ -215,7 +217,8 @@ pub fn key_variables(settings: &Settings) -> Vec<String> {
         .agents
         .values()
         .filter_map(|agent| agent.key_env.as_deref());
-    usual.chain(named).map(str::to_owned).collect()
+    let all = usual.chain(named).chain(env::STORE_SECRETS.iter().copied());
+    all.map(str::to_owned).collect()
 }
 
 /// Returns the settings of an agent, or defaults if there are none.

@@ -1,6 +1,6 @@
 //! All environment variables that the program reads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
@@ -24,6 +24,15 @@ pub const PGPASSWORD: &str = "PGPASSWORD";
 /// File of PostgreSQL passwords.
 #[cfg(feature = "postgres")]
 pub const PGPASSFILE: &str = "PGPASSFILE";
+/// Variables that lead to the store and its password: no program of an agent, tool or command of
+/// the user inherits them.
+pub const STORE_SECRETS: &[&str] = &[
+    STORE,
+    "PGPASSWORD",
+    "PGPASSFILE",
+    "PGSERVICEFILE",
+    "PGSSLPASSWORD",
+];
 /// Turns colours off if set to any value.
 pub const NO_COLOR: &str = "NO_COLOR";
 
@@ -39,13 +48,21 @@ pub fn path(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// Resolves a path of the settings: `~/` means the home folder, a relative one is below `base`.
+pub fn placed(path: &str, base: &Path) -> PathBuf {
+    match path.strip_prefix("~/").zip(self::path("HOME")) {
+        Some((rest, home)) => home.join(rest),
+        None => base.join(path),
+    }
+}
+
 /// Returns the folder for temporary files.
 pub fn scratch() -> PathBuf {
     std::env::temp_dir()
 }
 
 /// Returns the path of a program, searching `PATH`.
-pub fn program(name: &std::path::Path) -> Option<PathBuf> {
+pub fn program(name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return name.is_file().then(|| name.to_owned());
     }
@@ -59,10 +76,7 @@ pub fn search_path() -> Vec<PathBuf> {
 }
 
 /// Returns the path of a program in the first of these folders that has it.
-pub fn program_in(
-    folders: impl IntoIterator<Item = PathBuf>,
-    name: &std::path::Path,
-) -> Option<PathBuf> {
+pub fn program_in(folders: impl IntoIterator<Item = PathBuf>, name: &Path) -> Option<PathBuf> {
     folders
         .into_iter()
         .map(|folder| folder.join(name))

@@ -2,6 +2,7 @@
 //! are passed on. New versions add arguments that let tools run without permission, load code or
 //! contact servers, and a list of those would never be complete.
 
+use tertulia_agents::bypass::attached;
 use tertulia_agents::vendor::Vendor;
 
 /// Who gives the arguments.
@@ -163,29 +164,6 @@ fn values(known: &str, word: &str, after: &[String]) -> Option<usize> {
             fits.then_some(usize::from(attached.is_none()))
         }
     }
-}
-
-/// Returns the value that is attached to the flag, if the word is this flag: `--flag=value`, `-fvalue`.
-fn attached<'a>(flag: &str, word: &'a str) -> Option<Option<&'a str>> {
-    if word == flag {
-        return Some(None);
-    }
-    if flag.starts_with("--") {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word, None),
-        };
-        let is_it = word.starts_with("--") && comparable(name) == comparable(flag);
-        return is_it.then_some(value);
-    }
-    let value = word.strip_prefix(flag).filter(|_| flag.len() == 2)?;
-    Some(Some(value.trim_start_matches('=')))
-}
-
-/// Normalises a long flag for comparison: some programs accept `--allowedTools` for
-/// `--allowed-tools`.
-fn comparable(flag: &str) -> String {
-    flag.replace(['-', '_'], "").to_lowercase()
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tertulia_agents::acp::{self, Acp, Connection};
 use tertulia_agents::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
-use tertulia_agents::command::Command;
+use tertulia_agents::command::{Command, ReadOnly};
 use tertulia_agents::demo::Demo;
+use tertulia_agents::process::Kernel;
 use tertulia_agents::scratch::Homes;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{Agent, Patience, Whence};
@@ -145,7 +146,7 @@ fn program_of(
         command,
         args: described.args.clone(),
         env: described.env.clone(),
-        without: described.without.clone(),
+        without: without(described),
         work_dir: Some(settings.cwd.clone()),
         homes: homes(described),
         system: described.own_system(),
@@ -164,7 +165,7 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         command,
         args: described.args.clone(),
         env: described.env.clone(),
-        without: described.without.clone(),
+        without: without(described),
         work_dir: settings.cwd.clone(),
         // Trust only the user to know this; a project could claim it of its own program.
         asks: described.asks && described.source != Source::TeamFile,
@@ -186,11 +187,28 @@ fn command(settings: &Settings, name: &str, described: &AgentSettings) -> Comman
         command,
         args: described.args.clone(),
         env: described.env.clone(),
-        without: described.without.clone(),
+        without: without(described),
         work_dir: Some(settings.cwd.clone()),
         system: described.own_system(),
         patience: patience(described),
         whence: whence(name, described),
+        read_only: read_only(settings, described),
+    })
+}
+
+/// Returns how a program is confined that cannot be made to ask; `None` if the user lets it write
+/// whatever it likes.
+fn read_only(settings: &Settings, described: &AgentSettings) -> Option<ReadOnly> {
+    let settable = described.source != Source::TeamFile;
+    if settable && !described.confine {
+        return None;
+    }
+    let paths = described.writable.iter().filter(|_| settable);
+    Some(ReadOnly {
+        writable: paths.map(|path| env::placed(path, &settings.cwd)).collect(),
+        scratch: env::scratch(),
+        kernel: Kernel::probe(),
+        settable,
     })
 }
 
@@ -204,6 +222,12 @@ fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
             CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
                 .hint(format!("set `command` in [agents.{name}]"))
         })
+}
+
+/// Returns the variables that the program does not inherit.
+fn without(described: &AgentSettings) -> Vec<String> {
+    let secrets = env::STORE_SECRETS.iter().map(|name| (*name).to_owned());
+    described.without.iter().cloned().chain(secrets).collect()
 }
 
 /// Returns where the user finds the settings of an agent, for hints.

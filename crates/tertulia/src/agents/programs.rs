@@ -113,6 +113,7 @@ pub async fn version(
         without,
         work_dir: None,
         marker: uuid::Uuid::new_v4().to_string(),
+        confined: None,
     };
     let limits = Limits {
         total: Some(LIMIT),

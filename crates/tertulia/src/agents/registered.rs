@@ -47,6 +47,10 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
         Some(said) => AgentSettings::plain(kind).adjusted_by(said.clone()),
         None => AgentSettings::plain(kind),
     };
+    if let Some(said) = persons.filter(|_| launch.source == Chooser::Registry) {
+        described.writable.clone_from(&said.writable);
+        described.confine = said.confine;
+    }
     described.command = Some(PathBuf::from(&launch.command));
     described.args = match vendor {
         None => launch.args.clone(),
@@ -155,7 +159,7 @@ pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
 /// Returns true if the user's own settings describe an agent completely.
 pub fn is_whole(settings: &Settings, name: &str) -> bool {
     settings.agents.get(name).is_some_and(|said| {
-        said.source != Source::TeamFile && (said.command.is_some() || !is_program(&said.kind))
+        said.source != Source::TeamFile && (said.command.is_some() || is_taken(&said.kind))
     })
 }
 

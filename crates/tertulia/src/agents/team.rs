@@ -15,6 +15,7 @@ use tertulia_core::team::{
 use super::registered::{self, command_line, is_whole, shown};
 use super::{aliases, build, described, is_built_in, is_known, key_variables, programs};
 use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 
 /// The agents of a team, and warnings about them.
@@ -43,8 +44,9 @@ pub fn for_team(
     registry: &Registry,
     team: &TeamFile,
     folder: &Path,
-) -> TeamAgents {
+) -> CommandResult<TeamAgents> {
     let mut finder = Finder::new(settings, registry, team, folder);
+    finder.refuse_redefinitions()?;
     for key in &team.duplicate_keys {
         finder.warnings.push(format!(
             "the team file has {} twice; the last value counts",
@@ -57,10 +59,10 @@ pub fn for_team(
         .iter()
         .filter(|member| member.kind == MemberKind::Ai);
     let members = agents.map(|member| finder.member(member, limit)).collect();
-    TeamAgents {
+    Ok(TeamAgents {
         members,
         warnings: finder.warnings,
-    }
+    })
 }
 
 /// Finds the agents of one team.
@@ -208,22 +210,32 @@ impl<'a> Finder<'a> {
         Some(described)
     }
 
-    /// Returns true if the team file's program must not be used: because the user's settings
-    /// describe the agent completely, which is as good as a registration, or because the name is
-    /// built in and the program is not the installed one.
+    /// Fails if the team file describes a built-in agent as another program. The user's settings may
+    /// describe it, and then count.
+    fn refuse_redefinitions(&self) -> CommandResult<()> {
+        let redefined = self.launches.iter().find(|(name, launch)| {
+            let built_in = is_built_in(name) || aliases::vendor(name).is_some();
+            launch.source == Chooser::TeamFile
+                && built_in
+                && !is_whole(self.settings, name)
+                && !is_own_program(name, &launch.command)
+        });
+        let Some((name, launch)) = redefined else {
+            return Ok(());
+        };
+        let line = command_line(&launch.command, &launch.args);
+        let message = format!(
+            "the team file wants the agent '{name}' to be {line}, but that name is built in"
+        );
+        Err(CommandError::new(ErrorKind::Invalid, message).hint(
+            "give that agent another name in `agents` and in `agentType` of its members, or leave its `command` out",
+        ))
+    }
+
+    /// Returns true if the team file's program must not be used because the user's settings describe
+    /// the agent completely, which is as good as a registration.
     fn settings_beat(&mut self, name: &str, launch: &Launch) -> bool {
-        if launch.source != Chooser::TeamFile {
-            return false;
-        }
-        let beat = is_whole(self.settings, name);
-        let built_in = is_built_in(name) || aliases::vendor(name).is_some();
-        if !beat && built_in && !is_installed(&launch.command) {
-            self.warnings.push(format!(
-                "the team file wants the agent '{name}' to be {}, but that name is built in: the built-in agent is used",
-                command_line(&launch.command, &launch.args)
-            ));
-            return true;
-        }
+        let beat = launch.source == Chooser::TeamFile && is_whole(self.settings, name);
         if beat {
             self.warnings.push(format!(
                 "the team file wants the agent '{name}' to be {}, but your settings describe it otherwise: they are followed",
@@ -333,15 +345,15 @@ fn is_somebody_elses(described: &AgentSettings) -> bool {
         && (installed.is_none() || installed != programs::file_of(&command.to_string_lossy()))
 }
 
-/// Returns true if a command is a vendor's program as installed here.
-fn is_installed(command: &str) -> bool {
+/// Returns true if a command is the program of the vendor of this name, as installed here.
+fn is_own_program(name: &str, command: &str) -> bool {
+    let Some(vendor) = registered::vendor_of(name, "") else {
+        return false;
+    };
     let file = programs::file_of(command);
-    Vendor::ALL.into_iter().any(|vendor| {
-        command == vendor.program()
-            || (file.is_some()
-                && programs::find(vendor)
-                    .is_some_and(|found| programs::file_of(&found.to_string_lossy()) == file))
-    })
+    let found = programs::find(vendor);
+    let found = found.and_then(|found| programs::file_of(&found.to_string_lossy()));
+    command == vendor.program() || (file.is_some() && file == found)
 }
 
 /// Returns the program that an agent needs, if it is missing.

@@ -8,7 +8,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open;
-use crate::settings::{ProjectFile, Settings};
+use crate::settings::{ProjectFile, Settings, UntrustedSetting};
 use crate::trust::{self, Decision, Decisions};
 use crate::ui::{Ui, harmless};
 
@@ -32,6 +32,9 @@ pub struct TrustArgs {
     /// Trust the folder no longer
     #[arg(long)]
     revoke: bool,
+    /// Don't ask; needed when not on a terminal
+    #[arg(short, long)]
+    yes: bool,
 }
 
 pub fn run(args: &TrustArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -58,6 +61,9 @@ pub fn run(args: &TrustArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
                 .hint("name the folder of a project that has one: tertulia trust DIR")
         })?;
     let claims = settings.claims(&file)?;
+    if !args.yes && !ui.is_interactive() {
+        return Err(not_asked(&file, &claims));
+    }
     trust::decide(
         &settings.trust_file(),
         Decision {
@@ -79,6 +85,17 @@ pub fn run(args: &TrustArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         ui.line(&harmless(&format!("  {} = {}", claim.key, claim.value)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A script may have been started by an agent: trust without a person must be meant.
+fn not_asked(file: &ProjectFile, claims: &[UntrustedSetting]) -> CommandError {
+    let keys: Vec<&str> = claims.iter().map(|claim| claim.key.as_str()).collect();
+    let message = format!(
+        "not interactive: cannot ask whether to trust {} with {}",
+        file.folder.display(),
+        keys.join(", ")
+    );
+    CommandError::new(ErrorKind::Usage, harmless(&message)).hint("add -y")
 }
 
 fn revoke(settings: &Settings, folder: &Path, ui: &mut Ui) -> CommandResult<ExitCode> {

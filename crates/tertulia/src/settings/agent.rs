@@ -21,6 +21,8 @@ pub const KEYS: &[&str] = &[
     "args",
     "env",
     "asks",
+    "writable",
+    "confine",
     "timeout",
     "idle_timeout",
     "retries",
@@ -47,6 +49,10 @@ pub const FREE: &[&str] = &[
     "pace",
 ];
 
+/// Keys that say what a program may do unasked: they count only in the user's own settings, since
+/// anyone else would say it of their own program.
+pub const USERS_ONLY: &[&str] = &["writable", "confine"];
+
 /// How an agent is reached, and how it answers.
 #[derive(Clone)]
 pub struct AgentSettings {
@@ -69,6 +75,10 @@ pub struct AgentSettings {
     /// True if the user declares that the agent asks before it uses a tool. Only Agent Client
     /// Protocol agents can.
     pub asks: bool,
+    /// Files and folders that a program of type `command` may write.
+    pub writable: Vec<String>,
+    /// False if such a program may write whatever the user may.
+    pub confine: bool,
     /// Variables removed from the program's environment.
     pub without: Vec<String>,
     /// System prompt, in place of the default one.
@@ -118,6 +128,8 @@ impl AgentSettings {
             args: Vec::new(),
             env: Vec::new(),
             asks: false,
+            writable: Vec::new(),
+            confine: true,
             without: Vec::new(),
             system: None,
             system_append: None,
@@ -161,7 +173,7 @@ impl AgentSettings {
 
     /// Returns the same agent as a trusted project's table describes it. If the table changes what
     /// is run, where messages are sent or with which key, all of these come from the table: the
-    /// user's keys are for the user's program only.
+    /// user's keys, and what the user lets a program write, are for the user's program only.
     pub fn overridden_by(self, project: AgentSettings, table: &Table) -> AgentSettings {
         let redirects = table.keys().any(|key| {
             !FREE.contains(&key.as_str()) && (key != "type" || project.kind != self.kind)
@@ -179,6 +191,8 @@ impl AgentSettings {
             command: project.command,
             args: project.args,
             env: project.env,
+            writable: Vec::new(),
+            confine: true,
             ..adjusted
         }
     }
@@ -215,6 +229,8 @@ impl AgentSettings {
             args: reader.texts(table, "args").unwrap_or_default(),
             env,
             asks: reader.flag(table, "asks").unwrap_or(false),
+            writable: reader.texts(table, "writable").unwrap_or_default(),
+            confine: reader.flag(table, "confine").unwrap_or(true),
             without: Vec::new(),
             system: reader.text(table, "system"),
             system_append: reader.text(table, "system_append"),

@@ -228,6 +228,13 @@ pub fn forbid(table: &mut Table) -> Vec<String> {
         taken.push(format!("store = \"{url}\""));
         table.remove("store");
     }
+    let agents = table.get_mut("agents").and_then(Value::as_table_mut);
+    for (name, agent) in agents.into_iter().flatten() {
+        for key in agent::USERS_ONLY {
+            let value = agent.as_table_mut().and_then(|agent| agent.remove(*key));
+            taken.extend(value.map(|value| format!("agents.{name}.{key} = {}", shown(&value))));
+        }
+    }
     taken
 }
 

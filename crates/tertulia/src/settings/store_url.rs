@@ -44,10 +44,7 @@ impl StoreUrl {
                 .strip_prefix("//")
                 .filter(|rest| rest.starts_with('/'))
                 .unwrap_or(path);
-            match path.strip_prefix("~/").zip(env::path("HOME")) {
-                Some((rest, home)) => home.join(rest),
-                None => base.join(path),
-            }
+            env::placed(path, base)
         };
         match url.split_once(':') {
             Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),

@@ -497,7 +497,7 @@ impl Frontend for Output<'_> {
         self.hear_out();
         self.break_line();
         let Some(keyboard) = self.keyboard.as_deref_mut() else {
-            return Verdict::No;
+            return Verdict::Unanswered;
         };
         if let Some(caller) = &self.caller {
             caller.asked(&request.preview);

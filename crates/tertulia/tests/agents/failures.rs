@@ -1,7 +1,5 @@
 //! Failed answers, and what is kept of them.
 
-use std::time::{Duration, Instant};
-
 use tertulia_testkit::provider::Api;
 
 use super::world::{ATTEMPTS, World, for_each_api, numbered};
@@ -110,13 +108,7 @@ fn a_stream_without_an_end_fails(api: Api) {
 
 fn a_stalled_stream_is_left(api: Api) {
     let world = World::with(api, Backend::Sqlite, "idle_timeout = \"1s\"\n");
-    let begun = Instant::now();
     world.ask("[[words:9]] [[fail:stall:after=3]]").code(6);
-    assert!(
-        begun.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        begun.elapsed()
-    );
     let failure = world.cut_off_after(&numbered(3));
     assert_eq!(failure["kind"], "timeout");
     until("the connection is given up", || {

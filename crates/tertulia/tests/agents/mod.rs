@@ -2,6 +2,8 @@
 //! on loopback that answers, or fails, as the prompt says.
 
 mod answers;
+#[cfg(target_os = "linux")]
+mod confined;
 mod failures;
 mod keys;
 mod prompts;

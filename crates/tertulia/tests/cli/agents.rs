@@ -1,7 +1,5 @@
 //! `agents`, and programs as agents.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use crate::home::{Home, keys};
@@ -106,9 +104,7 @@ fn time_limits_hold() {
     let base = std::fs::read_to_string(&settings).unwrap();
     for limit in ["idle_timeout = 2", "timeout = \"2s\""] {
         home.settings(&format!("{base}{limit}\n"));
-        let begun = Instant::now();
         let output = home.run(&["chat", "--agent", "stuck", "-p", "x"]).code(6);
-        assert!(begun.elapsed() < Duration::from_secs(20));
         output.says("begun").notes("2 s").notes("timeout");
         assert!(agents_of(&home).is_empty());
         assert_eq!(home.show("@")["entries"][2]["interrupted"], true);

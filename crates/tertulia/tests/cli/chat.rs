@@ -457,8 +457,19 @@ fn edits_run_unasked_and_commands_do_not() {
     home.run(&["chat", "--approve", "edits", "-p", command])
         .ok();
     assert!(!home.project().join("g.txt").exists());
-    // What git or tertulia would execute is no mere edit.
-    let hook = r#"use file_write {"path":".git/hooks/pre-commit","content":"x\n"}"#;
-    home.run(&["chat", "--approve", "edits", "-p", hook]).ok();
-    assert!(!home.project().join(".git/hooks/pre-commit").exists());
+    // There is no user who could have denied it.
+    let told = home.said("@").join("\n");
+    assert!(told.contains("nobody could be asked"), "{told}");
+    assert!(!told.contains("the user does not want"), "{told}");
+    // What programs act on is no mere edit.
+    for path in [
+        ".git/hooks/pre-commit",
+        "sub/AGENTS.md",
+        ".vscode/tasks.json",
+    ] {
+        let obeyed = format!(r#"use file_write {{"path":"{path}","content":"x\n"}}"#);
+        home.run(&["chat", "--approve", "edits", "-p", &obeyed])
+            .ok();
+        assert!(!home.project().join(path).exists(), "{path}");
+    }
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -66,9 +65,7 @@ fn a_scan_finds_programs_and_changes_nothing() {
     let pid = home.path().join("pid");
     let script = format!("sleep 300 & echo $! > {}; wait", pid.display());
     program(&home, "bin/gemini", &script);
-    let begun = Instant::now();
     let scan = with_bin(&home, &["agents", "scan", "--json"]).run().ok();
-    assert!(begun.elapsed() < Duration::from_secs(60));
     let document = scan.json();
     let of = |name: &str| {
         let programs = document["programs"].as_array().unwrap().iter();

@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_written_stops_nothing() {
     let mark = home.path().join("mark").display().to_string();
     // The agent removes the folder while it answers.
     home.settings(&format!(
-        "[agents.thief]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"rm -r {} && echo done > {mark} && echo stolen\"]\n",
+        "[agents.thief]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"rm -r {} && echo done > {mark} && echo stolen\"]\nconfine = false\n",
         folder.display()
     ));
     let args = [

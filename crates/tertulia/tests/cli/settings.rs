@@ -111,9 +111,9 @@ fn the_store_is_chosen_by_flag_then_environment_then_files() {
     uses(false, false, "by_user");
     project_settings(&home, &format!("store = \"{}\"\n", url("by_project")));
     uses(false, false, "by_user");
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     let _ = fs::remove_dir_all(home.path().join(".local"));
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     uses(false, false, "by_project");
     uses(false, true, "by_variable");
     uses(true, true, "by_flag");
@@ -203,7 +203,7 @@ fn redescribed(user: &str, name: &str) -> bool {
     project_settings(
         &home,
         &format!(
-            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\n"
+            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\nconfine = false\n"
         ),
     );
     home.run(&["chat", "-p", "hi"]);
@@ -250,7 +250,7 @@ fn a_project_may_not_redirect_an_agent_that_is_known() {
     assert!(!mark.exists());
     home.run(&["agents", "new"]);
     assert!(!mark.exists());
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     home.run(&["agents", "new"]).ok();
     assert!(mark.exists(), "trusted");
 }

@@ -124,13 +124,9 @@ fn the_agents_of_a_killed_talk_do_not_go_on() {
     talk.until("text");
     talk.kill();
     // Their output pipe is closed, so they end at the next write.
-    let begun = std::time::Instant::now();
-    while !agents_of(&home).is_empty() && begun.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let left = agents_of(&home).len();
-    sweep(&home);
-    assert_eq!(left, 0);
+    until("the agents are gone", || {
+        agents_of(&home).is_empty().then_some(())
+    });
 }
 
 #[test]

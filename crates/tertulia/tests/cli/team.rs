@@ -51,11 +51,11 @@ fn what_is_wrong_is_told_with_its_place() {
 
 /// A team file in the format of agent-chatter's first release.
 const FIRST_FORM: &str = r#"{
-    "agents": [{ "name": "demo", "command": "true", "args": [], "endMarker": "[DONE]", "usePty": false }],
+    "agents": [{ "name": "filter", "command": "true", "args": [], "endMarker": "[DONE]", "usePty": false }],
     "team": {
         "name": "Old Team", "description": "d",
         "roles": [
-            { "title": "Demo", "name": "demo", "type": "ai", "agentName": "demo" },
+            { "title": "Demo", "name": "demo", "type": "ai", "agentName": "filter" },
             { "title": "Me", "name": "me", "type": "human" }
         ]
     },

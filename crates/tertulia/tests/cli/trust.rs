@@ -42,7 +42,10 @@ fn a_store_of_a_project_counts_only_with_trust() {
     assert!(!loot.exists());
     assert!(home.said("@")[0].contains("[redacted:github-token]"));
 
-    let trusted = home.run(&["trust", "--json"]).ok().json();
+    home.run(&["trust"]).code(2).notes("store").notes("add -y");
+    let listed = home.run(&["trust", "--list", "--json"]).ok().json();
+    assert_eq!(listed["folders"].as_array().unwrap().len(), 0);
+    let trusted = home.run(&["trust", "-y", "--json"]).ok().json();
     assert_eq!(trusted["keys"][0], "store", "{trusted}");
     home.run(&["chat", "-p", &said])
         .ok()
@@ -69,7 +72,7 @@ fn trust_ends_when_the_file_changes() {
     let home = Home::new();
     let (toml, loot) = loot(&home);
     project_settings(&home, "store = \"files:talks\"\n");
-    home.run(&["trust"]).ok().says("store");
+    home.run(&["trust", "-y"]).ok().says("store");
     home.run(&["chat", "-p", "echo x"]).ok();
     assert!(home.project().join("talks").exists());
     project_settings(&home, &toml);
@@ -86,7 +89,7 @@ fn a_project_never_makes_sessions_vanish() {
             .ok()
             .notes(":memory:");
         assert_eq!(home.said("@"), ["echo precious", "precious"]);
-        home.run(&["trust"]).ok();
+        home.run(&["trust", "-y"]).ok();
     }
 }
 
@@ -95,7 +98,7 @@ fn settings_of_a_parent_folder_are_not_the_projects() {
     let home = Home::new();
     let (toml, loot) = loot(&home);
     project_settings(&home, &toml);
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     let below = home.folder("project/below");
     let output = home
         .prepare(&["chat", "-p", "echo x"])
@@ -139,14 +142,14 @@ fn files_of_other_users_are_not_read() {
     home.run(&["chat", "-p", "echo x"])
         .ok()
         .notes("belongs to another user");
-    home.run(&["trust"])
+    home.run(&["trust", "-y"])
         .code(2)
         .notes("belongs to another user");
     chown(&file, Some(0), None).unwrap();
     // A store of another user is not written to either.
     let (toml, loot) = loot(&home);
     project_settings(&home, &toml);
-    home.run(&["trust"]).ok();
+    home.run(&["trust", "-y"]).ok();
     fs::create_dir(&loot).unwrap();
     chown(&loot, Some(65534), None).unwrap();
     home.run(&["chat", "-p", "echo x"])
@@ -175,8 +178,9 @@ fn programs_addresses_and_keys_of_a_project_need_trust() {
         .notes("'agents.openai.key_command'");
     home.run(&["agents"]).ok().says("theirs");
     assert!(!mark.exists());
-    home.run(&["trust"]).ok().says("agents.evil.command");
-    assert_eq!(home.run(&["chat", "-p", "hi"]).ok().stdout, "ran\n");
+    home.run(&["trust", "-y"]).ok().says("agents.evil.command");
+    let ran = home.run(&["chat", "--approve", "all", "-p", "hi"]).ok();
+    assert_eq!(ran.stdout, "ran\n");
     assert!(mark.exists());
 }
 

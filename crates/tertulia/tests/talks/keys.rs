@@ -5,7 +5,7 @@ use std::fs;
 use tertulia_testkit::provider::Api;
 
 use crate::agents::world::{KEY, World, for_each_api};
-use crate::home::{Backend, files_below};
+use crate::home::{Backend, Home, files_below};
 
 for_each_api!(
     a_key_that_a_program_tells_is_written_nowhere,
@@ -102,4 +102,29 @@ fn a_command_does_not_see_the_keys(api: Api) {
     }
     assert!(!said.contains("TEST_KEY="), "{said}");
     nobody_holds_it(&world);
+}
+
+#[test]
+fn nothing_that_is_run_learns_the_way_to_the_store() {
+    let home = Home::new();
+    home.script_agent("prints", "cat > /dev/null; env");
+    let hidden = [
+        ("TERTULIA_STORE", home.store_url()),
+        ("PGPASSWORD", "of the database".to_owned()),
+        ("PGPASSFILE", "/secret/passwords".to_owned()),
+        ("PGSERVICEFILE", "/secret/services".to_owned()),
+    ];
+    for (agent, words) in [("demo", r#"use shell {"command":"env"}"#), ("prints", "x")] {
+        let args = ["chat", "--agent", agent, "--approve", "all", "-p", words];
+        let mut prepared = home.prepare(&args).env("PLAIN", "plain");
+        for (name, value) in &hidden {
+            prepared = prepared.env(name, value);
+        }
+        prepared.run().ok();
+        let said = home.said("@").join("\n");
+        assert!(said.contains("PLAIN=plain"), "{said}");
+        for (name, _) in &hidden {
+            assert!(!said.contains(&format!("{name}=")), "{name} in {said}");
+        }
+    }
 }

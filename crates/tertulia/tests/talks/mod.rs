@@ -8,6 +8,7 @@ mod dangling;
 mod guarded;
 mod keys;
 mod native;
+mod own_files;
 mod policy;
 mod resuming;
 pub mod stage;

@@ -60,7 +60,7 @@ impl Cast {
         let mut text = fs::read_to_string(&settings).unwrap();
         let args = json!(["-c", SCRIPT, self.folder(name)]);
         text.push_str(&format!(
-            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = {args}\n"
+            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = {args}\nconfine = false\n"
         ));
         fs::write(settings, text).unwrap();
     }

@@ -57,7 +57,7 @@ fn its_program_does_not_get_the_persons_keys() {
     // The user's own program gets the keys, unless the team file's environment could redirect it.
     let args = json!(["-c", TELLS_KEYS]);
     text.push_str(&format!(
-        "[agents.mine]\ntype = \"command\"\ncommand = \"sh\"\nargs = {args}\n"
+        "[agents.mine]\ntype = \"command\"\ncommand = \"sh\"\nargs = {args}\nconfine = false\n"
     ));
     fs::write(&settings, &text).unwrap();
     cast.change_member("ada", |ada| ada["agentType"] = json!("mine"));
@@ -90,19 +90,18 @@ fn a_vendors_program_has_its_key_only_where_it_is_installed() {
     let path = format!("{}:{path}", installed.parent().unwrap().display());
     cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
     // Under a built-in name only the vendor's own program runs.
-    for (command, program, keys) in [
-        ("claude", &installed, "keys: first   \n"),
-        ("./tools/claude", &installed, "keys: first   \n"),
-    ] {
+    let mut ask = |command: &str| {
         cast.change(|document| {
             document["agents"] = json!([{"name": "claude", "command": command}]);
         });
         let prepared = cast.prepare(&["[NEXT: ada] hello"]);
         let prepared = prepared.env("ANTHROPIC_API_KEY", "first");
-        prepared.env("PATH", &path).run().ok().says("done");
-        let told = fs::read_to_string(program.with_extension("keys")).unwrap();
-        assert_eq!(told, keys, "{command}");
-    }
+        prepared.env("PATH", &path).run()
+    };
+    ask("claude").ok().says("done");
+    let told = fs::read_to_string(installed.with_extension("keys")).unwrap();
+    assert_eq!(told, "keys: first   \n");
+    ask("./tools/claude").code(5).notes("built in");
     assert!(!theirs.with_extension("keys").exists());
 }
 
@@ -114,8 +113,20 @@ fn the_demo_cannot_be_replaced() {
     cast.change(|document| {
         document["agents"] = json!([{"name": "demo", "command": "./tools/demo"}]);
     });
-    let output = cast.run(&["[NEXT: ada] hello"]).ok();
-    output.notes("built in").lacks("owned");
+    let output = cast.run(&["[NEXT: ada] hello"]).code(5);
+    output
+        .notes("'demo'")
+        .notes("that name is built in")
+        .notes("another name")
+        .lacks("owned");
+    // Not as an installed program either.
+    for (name, command) in [("demo", "claude"), ("openai", "codex"), ("claude", "codex")] {
+        cast.change(|document| {
+            document["agents"] = json!([{"name": name, "command": command}]);
+        });
+        let output = cast.run(&["[NEXT: ada] hello"]).code(5);
+        output.notes("that name is built in");
+    }
     assert!(!theirs.with_extension("ran").exists());
 }
 

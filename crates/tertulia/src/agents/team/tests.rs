@@ -46,7 +46,7 @@ impl World {
     }
 
     fn find(&self, toml: &str, registry: &Registry, team: &TeamFile) -> TeamAgents {
-        for_team(&self.settings(toml), registry, team, self.folder.path())
+        for_team(&self.settings(toml), registry, team, self.folder.path()).unwrap()
     }
 }
 

@@ -100,7 +100,7 @@ pub fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<Ex
     let (file, team) = teams::read(&settings.cwd, config)?;
     let registry = settings.registry.read()?;
     let folder = file.parent().unwrap_or(&settings.cwd);
-    let agents = agents::for_team(settings, &registry, &team, folder);
+    let agents = agents::for_team(settings, &registry, &team, folder)?;
     for warning in &agents.warnings {
         ui.warn(warning);
     }
