@@ -288,7 +288,7 @@ impl Client {
     }
 }
 
-fn server(folder: &std::path::Path, saves_nothing: bool) -> (Arc<Hub>, Sessions) {
+pub fn server(folder: &std::path::Path, saves_nothing: bool) -> (Arc<Hub>, Sessions) {
     let store = SqliteStore::open(&folder.join("store.db")).unwrap();
     let clock = Clock::new(Timestamp::now, uuid::Uuid::now_v7);
     let sessions = Sessions::new(Arc::new(store), clock, Redaction::On);

@@ -9,3 +9,5 @@
 mod live;
 mod schema;
 mod transcript;
+#[cfg(feature = "web")]
+mod web;

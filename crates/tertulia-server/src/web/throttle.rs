@@ -1,54 +1,112 @@
-//! Slows down wrong logins: each recent failure makes the next attempt wait longer, and only a few may
-//! wait at once.
+//! Slows down wrong logins: each recent failure from a network makes the next answer to one wait longer.
+//! Right logins never wait: a code or token is checked first, and only a wrong one is delayed.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Failures of this time count.
-const RECENT: Duration = Duration::from_secs(60);
-/// Delay after the first failure; it doubles with each further one.
-const FIRST: Duration = Duration::from_millis(50);
-/// Longest delay.
-const LONGEST: Duration = Duration::from_secs(3);
-/// Number of attempts that may wait at once.
-const PENDING: usize = 8;
-/// Number of failures that are remembered.
-const REMEMBERED: usize = 16;
+/// A network that limits count for: an IPv4 address, or the 64 bits of an IPv6 address that belong to
+/// one customer, who can choose the rest freely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Network(IpAddr);
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Network {
+        Network(match address.to_canonical() {
+            IpAddr::V6(v6) => {
+                let prefix = u128::from(v6) >> 64 << 64;
+                IpAddr::V6(Ipv6Addr::from(prefix))
+            }
+            v4 @ IpAddr::V4(_) => v4,
+        })
+    }
+}
+
+/// How long answers to wrong logins wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// Delay of the second failure; it doubles with each further one.
+    pub first: Duration,
+    /// Longest delay.
+    pub longest: Duration,
+    /// Time after the last failure of a network until its failures are forgotten.
+    pub memory: Duration,
+    /// Number of networks whose failures are remembered.
+    pub networks: usize,
+}
+
+impl Default for Delays {
+    fn default() -> Delays {
+        Delays {
+            first: Duration::from_millis(50),
+            longest: Duration::from_secs(3),
+            memory: Duration::from_secs(60),
+            networks: 1024,
+        }
+    }
+}
+
+/// Recent failures of a network.
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    count: u32,
+    last: Duration,
+}
 
 /// State of the throttle. Times are durations since any fixed moment.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    failures: VecDeque<Duration>,
-    pending: usize,
+    delays: Delays,
+    failures: HashMap<Network, Failures>,
 }
 
 impl Throttle {
-    /// Begins an attempt. Returns how long it waits before it is checked, or `None` if too many wait.
-    pub fn begin(&mut self, now: Duration) -> Option<Duration> {
-        if self.pending >= PENDING {
-            return None;
+    /// Creates a throttle.
+    pub fn new(delays: Delays) -> Throttle {
+        Throttle {
+            delays,
+            failures: HashMap::new(),
         }
-        self.pending += 1;
-        let is_old = |at: &Duration| now.saturating_sub(*at) >= RECENT;
-        while self.failures.front().is_some_and(is_old) {
-            self.failures.pop_front();
-        }
-        Some(match self.failures.len() {
-            0 => Duration::ZERO,
-            count => {
-                let doubled = u32::try_from(count - 1).unwrap_or(u32::MAX).min(16);
-                (FIRST * 2u32.pow(doubled)).min(LONGEST)
-            }
-        })
     }
 
-    /// Ends an attempt.
-    pub fn end(&mut self, now: Duration, failed: bool) {
-        self.pending = self.pending.saturating_sub(1);
-        if failed {
-            self.failures.push_back(now);
-            let surplus = self.failures.len().saturating_sub(REMEMBERED);
-            self.failures.drain(..surplus);
+    /// Counts a wrong login. Returns how long its answer waits.
+    pub fn fail(&mut self, network: Network, now: Duration) -> Duration {
+        let Delays {
+            first,
+            longest,
+            memory,
+            networks,
+        } = self.delays;
+        let before = match self.failures.get(&network) {
+            Some(failures) if now.saturating_sub(failures.last) < memory => failures.count,
+            Some(_) => 0,
+            None => {
+                self.make_room(networks, memory, now);
+                0
+            }
+        };
+        let count = before.saturating_add(1);
+        let failures = Failures { count, last: now };
+        self.failures.insert(network, failures);
+        match before {
+            0 => Duration::ZERO,
+            before => (first * 2u32.pow((before - 1).min(16))).min(longest),
+        }
+    }
+
+    /// Forgets old failures, and the oldest if there are still too many.
+    fn make_room(&mut self, networks: usize, memory: Duration, now: Duration) {
+        if self.failures.len() < networks {
+            return;
+        }
+        self.failures
+            .retain(|_, failures| now.saturating_sub(failures.last) < memory);
+        if self.failures.len() < networks {
+            return;
+        }
+        let oldest = self.failures.iter().min_by_key(|(_, one)| one.last);
+        if let Some(oldest) = oldest.map(|(network, _)| *network) {
+            self.failures.remove(&oldest);
         }
     }
 }
@@ -57,27 +115,49 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    #[test]
-    fn wrong_attempts_wait_longer_and_longer_and_are_forgotten() {
-        let mut throttle = Throttle::default();
-        let mut waits = Vec::new();
-        for _ in 0..20 {
-            waits.push(throttle.begin(Duration::ZERO).unwrap());
-            throttle.end(Duration::ZERO, true);
-        }
-        assert_eq!(waits[..3], [0, 50, 100].map(Duration::from_millis));
-        assert!(waits.is_sorted() && waits.last() == Some(&LONGEST));
-        assert_eq!(throttle.begin(RECENT), Some(Duration::ZERO));
+    fn network(address: &str) -> Network {
+        address.parse::<IpAddr>().unwrap().into()
     }
 
     #[test]
-    fn few_attempts_wait_at_once() {
+    fn wrong_logins_wait_longer_and_longer_and_are_forgotten() {
         let mut throttle = Throttle::default();
-        for _ in 0..PENDING {
-            assert!(throttle.begin(Duration::ZERO).is_some());
+        let near = network("127.0.0.1");
+        let mut fail = |network, now| throttle.fail(network, now);
+        let waits: Vec<_> = (0..40).map(|_| fail(near, Duration::ZERO)).collect();
+        assert_eq!(waits[..3], [0, 50, 100].map(Duration::from_millis));
+        assert!(waits.is_sorted() && waits.last() == Some(&Delays::default().longest));
+        // Another address has not failed yet.
+        assert_eq!(fail(network("127.0.0.2"), Duration::ZERO), Duration::ZERO);
+        let almost = Delays::default().memory - Duration::from_millis(1);
+        assert_eq!(fail(near, almost), Delays::default().longest);
+        assert_eq!(
+            fail(near, almost + Delays::default().memory),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn an_attacker_with_many_addresses_fills_no_memory() {
+        let delays = Delays {
+            networks: 8,
+            ..Delays::default()
+        };
+        let mut throttle = Throttle::new(delays);
+        for number in 0..1000u32 {
+            let address = IpAddr::from(std::net::Ipv4Addr::from(number));
+            throttle.fail(address.into(), Duration::from_millis(number.into()));
         }
-        assert_eq!(throttle.begin(Duration::ZERO), None);
-        throttle.end(Duration::ZERO, false);
-        assert_eq!(throttle.begin(Duration::ZERO), Some(Duration::ZERO));
+        assert_eq!(throttle.failures.len(), 8);
+        let last = IpAddr::from(std::net::Ipv4Addr::from(999));
+        assert!(throttle.failures.contains_key(&last.into()));
+    }
+
+    #[test]
+    fn a_network_is_what_one_customer_has() {
+        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
+        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
+        assert_eq!(network("::ffff:10.0.0.1"), network("10.0.0.1"));
+        assert_ne!(network("10.0.0.2"), network("10.0.0.1"));
     }
 }
