@@ -68,6 +68,7 @@ impl Client {
                 .hint("log in with a token that is not read-only"));
         }
         Ok(Some(match ask {
+            Ask::Authenticate { .. } => return Err(authenticated()),
             Ask::Initialize { demo_mode, agent } => self.initialize(demo_mode, agent).await?,
             Ask::Query { query, client_id } => return self.query(id, query, client_id).await,
             Ask::ToolApprove {
@@ -336,4 +337,9 @@ fn accepted(id: SessionId) -> Answer {
         session_id: id.to_string(),
         duplicate: false,
     }
+}
+
+/// The error of a client that authenticates where it need not, or twice.
+fn authenticated() -> ErrorBody {
+    ErrorBody::new(ErrorKind::Usage, "this client has authenticated already")
 }

@@ -185,7 +185,7 @@ mod tests {
     fn every_type_can_be_read() {
         for kind in TYPES {
             let line = format!(
-                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes","title":"t","agent":"a"}}"#
+                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes","title":"t","agent":"a","secret":"s"}}"#
             );
             let read = request(line.as_bytes()).unwrap();
             let written = serde_json::to_value(&read).unwrap();

@@ -2,14 +2,16 @@
 //! protocol, clients and sessions as the socket.
 //!
 //! ```text
-//! listen → handle → route → authenticator → access → assets | login | socket → client
+//! listen → heads → handle → route → authenticator → access → assets | login | socket → client
 //! ```
 //!
 //! | part | purpose | kind |
 //! |---|---|---|
 //! | [`access`] | hosts, origins, and what a request may do | pure |
 //! | [`credentials`] | codes, tokens and grants, as hashes | pure |
-//! | [`throttle`] | slows down wrong logins | pure |
+//! | [`throttle`] | slows down wrong logins, by network | pure |
+//! | [`places`] | which connections there may be, and which has to go | pure |
+//! | [`heads`] | refuses requests whose lines end wrongly | pure |
 //! | [`route`] | what a path means | pure |
 //! | [`assets`] | the files of the page | data |
 //! | [`authenticator`] | where the credentials are kept, and who has logged in | IO |
@@ -24,8 +26,10 @@ pub mod assets;
 pub mod authenticator;
 pub mod credentials;
 pub mod handle;
+pub mod heads;
 pub mod listen;
 pub mod login;
+pub mod places;
 pub mod reply;
 pub mod route;
 pub mod socket;
@@ -38,6 +42,7 @@ use tokio_util::task::TaskTracker;
 use crate::hub::Hub;
 use access::Site;
 use authenticator::Authenticator;
+use places::PlaceLimits;
 
 /// What all connections of the web page share.
 pub struct Web {
@@ -49,4 +54,6 @@ pub struct Web {
     pub authenticator: Authenticator,
     /// Tasks of connections.
     pub clients: TaskTracker,
+    /// Limits of connections.
+    pub places: PlaceLimits,
 }

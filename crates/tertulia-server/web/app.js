@@ -1,14 +1,14 @@
 // The page as a whole: starts the connection, shows what the address names, and keeps the frame
 // (banner, title, height above a soft keyboard) right.
 
-import { Connection } from './connection.js';
+import { Connection, signInAgain } from './connection.js';
 import { announce, complain, element, toast } from './dom.js';
 import { listenToKeys } from './keys.js';
 import { SessionList } from './list.js';
 import { newSession } from './new.js';
 import { SessionView } from './session.js';
 import { statistics } from './stats.js';
-import { Outbox } from './store.js';
+import { Outbox, secret } from './store.js';
 
 /** Pause between two looks at what is live, while the page is visible, in milliseconds. */
 const LIVE_PAUSE = 5000;
@@ -53,7 +53,7 @@ const app = {
 
   /** Ends the login of this browser. Drafts are private, so they go with it. */
   async signOut() {
-    await fetch('/logout', { method: 'POST' }).catch(() => null);
+    await fetch('/logout', { method: 'POST', headers: { 'Tertulia-Secret': secret() } }).catch(() => null);
     app.view?.close?.();
     localStorage.clear();
     location.assign('/login');
@@ -123,6 +123,8 @@ let wasLost = false;
 connection.addEventListener('state', () => {
   clearTimeout(bannerTimer);
   if (connection.state === 'open') {
+    // The code of the address is of no use to a browser that is signed in.
+    if (location.hash.startsWith('#code=')) history.replaceState(null, '', location.pathname);
     if (wasLost) {
       showBanner('Reconnected.', 'good');
       bannerTimer = setTimeout(() => { banner.hidden = true; }, 2000);
@@ -181,9 +183,9 @@ window.visualViewport?.addEventListener('resize', fitHeight);
 window.visualViewport?.addEventListener('scroll', fitHeight);
 window.addEventListener('popstate', show);
 
-if (location.hash.startsWith('#code=')) history.replaceState(null, '', location.pathname);
 app.list = new SessionList(app, document.getElementById('list'));
 listenToKeys(app);
-connection.start();
+if (secret()) connection.start();
+else signInAgain();
 show();
 navigator.serviceWorker?.register('/sw.js').catch(() => {});

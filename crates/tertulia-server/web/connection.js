@@ -2,6 +2,8 @@
 // sleep, loss and new servers. Every subscription names the last event that it has seen, so that
 // nothing is missed or shown twice.
 
+import { secret } from './store.js';
+
 /** Longest pause between two attempts to connect, in milliseconds. */
 const LONGEST_PAUSE = 5000;
 /** Time for a connection to be made, in milliseconds. */
@@ -112,7 +114,7 @@ export class Connection extends EventTarget {
     if (this.state === 'open') this.#enter('lost');
     const socket = new WebSocket(this.#address);
     this.#socket = socket;
-    socket.onopen = () => socket === this.#socket && this.#opened();
+    socket.onopen = () => socket.send(JSON.stringify({ type: 'authenticate', secret: secret() }));
     socket.onclose = () => socket === this.#socket && this.#lost();
     socket.onmessage = ({ data }) => socket === this.#socket && this.#receive(JSON.parse(data));
     this.#timer = setTimeout(() => this.#lost(), CONNECT_TIME);
@@ -155,6 +157,8 @@ export class Connection extends EventTarget {
   }
 
   #receive(message) {
+    if (message.type === 'authenticated') return this.#opened();
+    if (message.type === 'error' && message.kind === 'unauthorized') return signInAgain();
     const subscription = this.#subscriptions.get(message.id);
     if (subscription) return receiveEvent(subscription, message);
     const reply = this.#replies.get(message.id);
@@ -182,5 +186,11 @@ function receiveEvent(subscription, message) {
 /** A refused upgrade looks like a loss. Asks whether the login has ended. */
 async function checkLogin() {
   const response = await fetch('/', { cache: 'no-store', redirect: 'manual', headers: { Accept: 'application/json' } }).catch(() => null);
-  if (response?.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+  if (response?.status === 401) signInAgain();
+}
+
+/** Leads to the login, and back to this page. A one-time code in the address is used there. */
+export function signInAgain() {
+  const code = location.hash.startsWith('#code=') ? location.hash : '';
+  location.assign(`/login?again&next=${encodeURIComponent(location.pathname)}${code}`);
 }

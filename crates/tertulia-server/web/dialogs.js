@@ -130,7 +130,7 @@ export async function showFamily(app, id) {
   await dialog('Family tree', (done) => {
     const draw = (session) => element('li', {},
       element('a', { href: `/s/${session.id}`, 'aria-current': session.id === id ? 'page' : null, onclick: () => done(true) }, session.title || 'Untitled'),
-      element('span', { class: 'facts' }, ` ${session.parent ? `${session.parent.relation} at ${session.parent.seq} · ` : ''}${counted(session.messages, 'message')} · ${age(session.updated_at)}`),
+      element('span', { class: 'facts' }, ` ${session.parent ? `${session.parent.relation}${session.parent.seq ? ` at ${session.parent.seq}` : ''} · ` : ''}${counted(session.messages, 'message')} · ${age(session.updated_at)}`),
       session.forks?.length > 0 && element('ul', {}, ...session.forks.map(draw)));
     return element('ul', { class: 'family' }, ...sessions.map(draw));
   });

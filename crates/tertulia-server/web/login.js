@@ -1,14 +1,31 @@
 // Login page: exchanges the one-time code of the address, or a code or token from the form, for a
-// cookie that scripts cannot read.
+// cookie that scripts cannot read and a secret that other servers cannot see.
+
+import { keepSecret } from './store.js';
 
 const form = document.getElementById('login');
 const field = document.getElementById('secret');
 const problem = document.getElementById('problem');
 
-/** Returns the path to go to afterwards. Only paths of this server count. */
+const query = new URLSearchParams(location.search);
+
+/** Returns the address to go to afterwards. Only those of this server count, as the browser reads them. */
 function next() {
-  const path = new URLSearchParams(location.search).get('next') ?? '/';
-  return /^\/(?![/\\])/.test(path) && !path.startsWith('/login') ? path : '/';
+  try {
+    const { protocol, origin, pathname, href } = new URL(query.get('next') ?? '/', location.origin);
+    const isHere = origin === location.origin && protocol === location.protocol;
+    if (isHere && pathname !== '/login') return href;
+  } catch {
+    // No address at all.
+  }
+  return '/';
+}
+
+/** Keeps the login and goes on. */
+async function finish(response) {
+  const { secret } = await response.json();
+  if (keepSecret(secret)) return location.replace(next());
+  problem.textContent = 'This browser stores nothing for this page. Allow site data for it, and sign in with a new code.';
 }
 
 async function signIn(secret) {
@@ -20,7 +37,7 @@ async function signIn(secret) {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(secret),
     });
-    if (response.ok) return location.replace(next());
+    if (response.ok) return await finish(response);
     problem.textContent = await words(response, secret);
   } catch {
     problem.textContent = 'The server does not answer. Is tertulia web still running?';
@@ -54,5 +71,9 @@ form.addEventListener('submit', (event) => {
 
 const code = new URLSearchParams(location.hash.slice(1)).get('code');
 if (location.hash) history.replaceState(null, '', location.pathname + location.search);
-if (code) signIn({ code });
-else field.focus();
+if (code) {
+  signIn({ code });
+} else {
+  if (query.has('again')) problem.textContent = 'This browser is no longer signed in here. Sign in again.';
+  field.focus();
+}

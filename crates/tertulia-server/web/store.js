@@ -1,7 +1,8 @@
-// What this browser keeps: drafts by session, and messages that are sent but not yet known to be
-// saved. Both survive a reload. A message has a client id, so that the server says it once however
-// often it is sent.
+// What this browser keeps: the secret of the login, drafts by session, and messages that are sent but
+// not yet known to be saved. All survive a reload. A message has a client id, so that the server says
+// it once however often it is sent.
 
+const SECRET = 'tertulia.secret';
 const DRAFT = 'tertulia.draft.';
 const OUTBOX = 'tertulia.outbox';
 
@@ -20,6 +21,17 @@ function write(key, value) {
   } catch {
     // Storage is full or forbidden: the text then lives as long as the page.
   }
+}
+
+/** Returns the secret of the login. Browsers show it to no other server, unlike the cookie. */
+export function secret() {
+  return read(SECRET) ?? '';
+}
+
+/** Keeps the secret of a login. Returns false if the browser does not allow that. */
+export function keepSecret(value) {
+  write(SECRET, value);
+  return read(SECRET) === value;
 }
 
 export function draft(sessionId) {

@@ -14,6 +14,8 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
+    /// Reply to `authenticate`: from now on, requests are answered.
+    Authenticated {},
     /// Reply to `initialize`.
     Initialized {
         /// Version of the program.
@@ -187,7 +189,8 @@ pub enum Answer {
     },
     /// Reply to `session_family`.
     SessionFamilyResult {
-        /// The trees of the family, as in `log --json`: the one of the session first.
+        /// The trees of the family, as in `log --json`: the one of the session first. Of a large
+        /// family, the part around the session; `left_out` and `left_out_above` count the rest.
         sessions: Vec<Value>,
     },
     /// Reply to `stats`.

@@ -12,6 +12,11 @@ use super::{Detail, Selection};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ask {
+    /// Proves a login: the first request on a WebSocket that was opened with the cookie of a login.
+    Authenticate {
+        /// The secret that the reply to the login had.
+        secret: String,
+    },
     /// Chooses the agent for the chats that this client opens. Optional, and allowed at any time.
     Initialize {
         /// Use the demo agent. Overrides `agent`.
@@ -318,6 +323,7 @@ pub enum Ask {
 
 /// The request types, in the order in which they are documented.
 pub const TYPES: &[&str] = &[
+    "authenticate",
     "initialize",
     "query",
     "tool_approve",
@@ -392,7 +398,8 @@ impl Ask {
             | Ask::Verdict { .. }
             | Ask::Stop { .. }
             | Ask::Shutdown => true,
-            Ask::Initialize { .. }
+            Ask::Authenticate { .. }
+            | Ask::Initialize { .. }
             | Ask::SessionLoad { .. }
             | Ask::SessionList { .. }
             | Ask::SessionSearch { .. }

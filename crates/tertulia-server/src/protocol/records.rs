@@ -56,9 +56,9 @@ pub struct SessionInfo {
 pub struct ParentInfo {
     /// Id of the session.
     pub id: String,
-    /// Sequence number of the last common entry.
+    /// Sequence number of the last common entry; 0 if there is none.
     pub seq: u64,
-    /// How: `fork`, `replay`, `merge`.
+    /// How: `fork`, `conflict`, `replay`, `merge`, `subagent`.
     pub relation: String,
 }
 

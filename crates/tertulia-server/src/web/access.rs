@@ -105,8 +105,11 @@ fn with_port(ip: IpAddr, port: u16) -> String {
 /// How a request authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// By a cookie, which a browser sends also if another site makes it do so.
+    /// By a cookie alone, which a browser sends also if another site makes it do so, and to every other
+    /// server on the same host.
     Cookie(Access),
+    /// By a cookie and the secret in the storage of the page, which no other origin can read.
+    Login(Access),
     /// By a token in a header, which only the client itself can add.
     Bearer(Access),
     /// Not, or by one that is not known.
@@ -115,13 +118,15 @@ pub enum Proof {
 
 /// What a request is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked<'a> {
-    /// Whether its method is neither `GET` nor `HEAD`.
-    pub changes: bool,
-    /// Whether it asks for the WebSocket.
-    pub upgrades: bool,
-    /// The page that it comes from.
-    pub origin: Option<&'a str>,
+pub enum Action {
+    /// It gets the page, which has no data in it.
+    OpenPage,
+    /// It opens the WebSocket, which takes the secret of a login in its first frame.
+    Connect,
+    /// It ends a login, which everybody may who has it.
+    LogOut,
+    /// It changes something.
+    Change,
 }
 
 /// Why a request is refused.
@@ -129,25 +134,28 @@ pub struct Asked<'a> {
 pub enum Refusal {
     /// It does not authenticate.
     Unauthorized,
-    /// It comes from another page.
+    /// It does not say which page it comes from, or comes from another one.
     WrongOrigin,
     /// Its client may only read.
     ReadOnly,
 }
 
-/// Decides about a request for anything but the login. Returns what its client may do.
-pub fn decide(site: &Site, proof: Proof, asked: Asked<'_>) -> Result<Access, Refusal> {
-    let matters = asked.changes || asked.upgrades;
-    if matters && asked.origin.is_some_and(|origin| !site.has_origin(origin)) {
-        return Err(Refusal::WrongOrigin);
-    }
+/// Decides about a request for anything but the login. It comes from the page itself or, without an
+/// origin, from no page. Returns what its client may do.
+pub fn decide(proof: Proof, action: Action, has_origin: bool) -> Result<Access, Refusal> {
+    let matters = action != Action::OpenPage;
     let access = match proof {
         Proof::None => return Err(Refusal::Unauthorized),
-        Proof::Cookie(_) if matters && asked.origin.is_none() => return Err(Refusal::WrongOrigin),
-        Proof::Cookie(access) | Proof::Bearer(access) => access,
+        Proof::Cookie(_) | Proof::Login(_) if matters && !has_origin => {
+            return Err(Refusal::WrongOrigin);
+        }
+        Proof::Cookie(_) if matters && action != Action::Connect => {
+            return Err(Refusal::Unauthorized);
+        }
+        Proof::Cookie(access) | Proof::Login(access) | Proof::Bearer(access) => access,
     };
     match access {
-        Access::ReadOnly if asked.changes => Err(Refusal::ReadOnly),
+        Access::ReadOnly if action == Action::Change => Err(Refusal::ReadOnly),
         access => Ok(access),
     }
 }
@@ -232,42 +240,32 @@ mod tests {
 
     #[test]
     fn a_request_needs_a_proof_and_the_right_page() {
-        let site = site();
-        let ours = Some("http://localhost:7417");
-        let asked = |changes, upgrades, origin| Asked {
-            changes,
-            upgrades,
-            origin,
-        };
+        use Action::{Change, Connect, LogOut, OpenPage};
         let full = Access::Full;
-        let (cookie, bearer) = (Proof::Cookie(full), Proof::Bearer(full));
-        let check = |proof, asked, expected: Result<Access, Refusal>| {
-            assert_eq!(decide(&site, proof, asked), expected, "{proof:?} {asked:?}");
+        let (cookie, login, bearer) =
+            (Proof::Cookie(full), Proof::Login(full), Proof::Bearer(full));
+        let check = |proof, action, has_origin, expected: Result<Access, Refusal>| {
+            let decided = decide(proof, action, has_origin);
+            assert_eq!(decided, expected, "{proof:?} {action:?} {has_origin}");
         };
-        check(cookie, asked(false, false, None), Ok(full));
-        check(
-            Proof::None,
-            asked(false, false, None),
-            Err(Refusal::Unauthorized),
-        );
-        check(
-            Proof::None,
-            asked(false, true, ours),
-            Err(Refusal::Unauthorized),
-        );
-        for (changes, upgrades) in [(true, false), (false, true)] {
-            let evil = Some("https://evil.example");
-            check(cookie, asked(changes, upgrades, ours), Ok(full));
-            check(bearer, asked(changes, upgrades, None), Ok(full));
-            for proof in [cookie, bearer, Proof::None] {
-                let wrong = asked(changes, upgrades, evil);
-                check(proof, wrong, Err(Refusal::WrongOrigin));
+        for action in [OpenPage, Connect, LogOut, Change] {
+            check(bearer, action, false, Ok(full));
+            check(login, action, true, Ok(full));
+            check(Proof::None, action, true, Err(Refusal::Unauthorized));
+            if action != OpenPage {
+                check(cookie, action, false, Err(Refusal::WrongOrigin));
+                check(login, action, false, Err(Refusal::WrongOrigin));
             }
-            let missing = asked(changes, upgrades, None);
-            check(cookie, missing, Err(Refusal::WrongOrigin));
         }
-        let reader = Proof::Cookie(Access::ReadOnly);
-        check(reader, asked(true, false, ours), Err(Refusal::ReadOnly));
-        check(reader, asked(false, true, ours), Ok(Access::ReadOnly));
+        check(cookie, OpenPage, false, Ok(full));
+        check(cookie, Connect, true, Ok(full));
+        for action in [LogOut, Change] {
+            check(cookie, action, true, Err(Refusal::Unauthorized));
+        }
+        let reader = Proof::Login(Access::ReadOnly);
+        check(reader, Change, true, Err(Refusal::ReadOnly));
+        for action in [OpenPage, Connect, LogOut] {
+            check(reader, action, true, Ok(Access::ReadOnly));
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! [`Authenticator`]: where the credentials are kept, and who a request comes from.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
 use super::access::Proof;
 use super::credentials::{Credentials, Holder};
-use super::throttle::Throttle;
+use super::throttle::{Delays, Network, Throttle};
 use crate::host::{HostResult, StoreChanges};
 
 /// Where the program keeps credentials.
@@ -30,6 +30,8 @@ pub trait CredentialStore: Send + Sync + 'static {
 pub struct Presented<'a> {
     /// Value of the cookie.
     pub cookie: Option<&'a str>,
+    /// Secret in the storage of the page, in a header.
+    pub secret: Option<&'a str>,
     /// Token in the header `Authorization`.
     pub bearer: Option<&'a str>,
 }
@@ -50,10 +52,10 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// Creates an authenticator for kept credentials.
-    pub fn new(store: Arc<dyn CredentialStore>) -> Authenticator {
+    pub fn new(store: Arc<dyn CredentialStore>, delays: Delays) -> Authenticator {
         Authenticator {
             store,
-            throttle: Mutex::default(),
+            throttle: Mutex::new(Throttle::new(delays)),
             began: Instant::now(),
         }
     }
@@ -63,18 +65,10 @@ impl Authenticator {
         &self.store
     }
 
-    fn throttle(&self) -> MutexGuard<'_, Throttle> {
-        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a login. Returns how long it waits, or `None` if too many wait.
-    pub fn begin_login(&self) -> Option<Duration> {
-        self.throttle().begin(self.began.elapsed())
-    }
-
-    /// Ends a login.
-    pub fn end_login(&self, failed: bool) {
-        self.throttle().end(self.began.elapsed(), failed);
+    /// Counts a wrong login. Returns how long its answer waits.
+    pub fn fail(&self, network: Network) -> Duration {
+        let mut throttle = self.throttle.lock().unwrap_or_else(PoisonError::into_inner);
+        throttle.fail(network, self.began.elapsed())
     }
 
     /// Returns who a request comes from. Credentials that cannot be read admit no client.
@@ -85,8 +79,14 @@ impl Authenticator {
         // A cookie decides if there are both: it is what another site could make a browser send.
         if let Some(secret) = presented.cookie {
             let holder = credentials.by_cookie(secret, now);
-            let access = holder.as_ref().map(|holder| holder.access);
-            return (access.map_or(Proof::None, Proof::Cookie), holder);
+            let proof = holder.as_ref().map_or(Proof::None, |holder| {
+                let storage = presented.secret;
+                match storage.is_some_and(|secret| holder.has_secret(secret)) {
+                    true => Proof::Login(holder.access),
+                    false => Proof::Cookie(holder.access),
+                }
+            });
+            return (proof, holder);
         }
         let holder = presented
             .bearer

@@ -67,7 +67,12 @@ pub struct Token {
 /// A browser that has logged in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
+    /// Hash of the cookie.
     hash: String,
+    /// Hash of the secret in the storage of the page. Logins of earlier versions have none, and have
+    /// to be repeated.
+    #[serde(default)]
+    secret: String,
     /// The token with which it logged in; none if that was a code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -96,6 +101,31 @@ pub struct Holder {
     pub access: Access,
     /// When that ends.
     pub expires_at: Option<Timestamp>,
+    /// Hash of the secret in the storage of the page; a token has none.
+    secret: Option<String>,
+}
+
+impl Holder {
+    /// Returns true if a client has to show the secret of the login before it gets any data.
+    pub fn needs_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Returns true for the secret of the login. The comparison takes the same time for every hash.
+    pub fn has_secret(&self, secret: &str) -> bool {
+        let known = self.secret.as_deref().map(blake3::Hash::from_hex);
+        matches!(known, Some(Ok(known)) if known == digest(Purpose::Storage, secret))
+    }
+}
+
+/// The secrets of a login. A browser sends the cookie to every port of a host, other servers included;
+/// what is in the storage of the page stays with its origin. Only both together give data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginSecrets {
+    /// Value of the cookie.
+    pub cookie: String,
+    /// What the page keeps in its storage.
+    pub storage: String,
 }
 
 /// What a secret is for, so that one kind never passes for another.
@@ -104,18 +134,24 @@ enum Purpose {
     Code,
     Token,
     Grant,
+    Storage,
 }
 
 /// Hashes a secret. It is random and long, so that a fast hash is enough.
 fn hash(purpose: Purpose, secret: &str) -> String {
+    digest(purpose, secret).to_hex().to_string()
+}
+
+fn digest(purpose: Purpose, secret: &str) -> blake3::Hash {
     let context = match purpose {
         Purpose::Code => "tertulia web 2026 one-time code",
         Purpose::Token => "tertulia web 2026 token",
         Purpose::Grant => "tertulia web 2026 grant",
+        Purpose::Storage => "tertulia web 2026 secret of the page",
     };
     let mut hasher = blake3::Hasher::new_derive_key(context);
     hasher.update(secret.as_bytes());
-    hasher.finalize().to_hex().to_string()
+    hasher.finalize()
 }
 
 /// Formats a random value as a secret of letters and digits.
@@ -192,20 +228,20 @@ impl Credentials {
         self.tokens.len() + self.grants.len() < before
     }
 
-    /// Exchanges a code for a grant with this secret. The code is used up.
-    pub fn redeem_code(&mut self, code: &str, secret: &str, now: Timestamp) -> bool {
+    /// Exchanges a code for a grant with these secrets. The code is used up.
+    pub fn redeem_code(&mut self, code: &str, secrets: &LoginSecrets, now: Timestamp) -> bool {
         self.clean(now);
         let wanted = hash(Purpose::Code, &normal(code));
         let Some(place) = self.codes.iter().position(|code| code.hash == wanted) else {
             return false;
         };
         let code = self.codes.remove(place);
-        self.grant(secret, None, code.read_only, now, None);
+        self.grant(secrets, None, code.read_only, now, None);
         true
     }
 
-    /// Exchanges a token for a grant with this secret.
-    pub fn redeem_token(&mut self, token: &str, secret: &str, now: Timestamp) -> bool {
+    /// Exchanges a token for a grant with these secrets.
+    pub fn redeem_token(&mut self, token: &str, secrets: &LoginSecrets, now: Timestamp) -> bool {
         self.clean(now);
         let wanted = hash(Purpose::Token, token.trim());
         let lives = |token: &&Token| token.expires_at.is_none_or(|end| now < end);
@@ -214,13 +250,13 @@ impl Credentials {
             return false;
         };
         let (name, end) = (Some(token.name), token.expires_at);
-        self.grant(secret, name, token.read_only, now, end);
+        self.grant(secrets, name, token.read_only, now, end);
         true
     }
 
     fn grant(
         &mut self,
-        secret: &str,
+        secrets: &LoginSecrets,
         token: Option<String>,
         read_only: bool,
         now: Timestamp,
@@ -228,7 +264,8 @@ impl Credentials {
     ) {
         let usual = now.saturating_add(GRANT).unwrap_or(Timestamp::MAX);
         self.grants.push(Grant {
-            hash: hash(Purpose::Grant, secret),
+            hash: hash(Purpose::Grant, &secrets.cookie),
+            secret: hash(Purpose::Storage, &secrets.storage),
             token,
             read_only,
             created_at: now,
@@ -238,7 +275,7 @@ impl Credentials {
         self.grants.drain(..surplus);
     }
 
-    /// Returns who has the grant with this secret.
+    /// Returns who has the grant with this cookie.
     pub fn by_cookie(&self, secret: &str, now: Timestamp) -> Option<Holder> {
         self.by_hash(&hash(Purpose::Grant, secret), now)
     }
@@ -258,6 +295,7 @@ impl Credentials {
                 hash: hash.to_owned(),
                 access: access(grant.read_only),
                 expires_at: Some(grant.expires_at),
+                secret: Some(grant.secret.clone()),
             });
         }
         let tokens = self.tokens.iter().filter(|token| token.hash == hash);
@@ -266,10 +304,11 @@ impl Credentials {
             hash: hash.to_owned(),
             access: access(token.read_only),
             expires_at: token.expires_at,
+            secret: None,
         })
     }
 
-    /// Removes the grant with this secret.
+    /// Removes the grant with this cookie.
     pub fn log_out(&mut self, secret: &str) {
         let wanted = hash(Purpose::Grant, secret);
         self.grants.retain(|grant| grant.hash != wanted);
@@ -297,20 +336,27 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
     }
 
+    fn secrets(cookie: &str) -> LoginSecrets {
+        LoginSecrets {
+            cookie: cookie.to_owned(),
+            storage: format!("storage of {cookie}"),
+        }
+    }
+
     #[test]
     fn a_code_works_once_and_for_a_while() {
         let mut credentials = Credentials::default();
         let made = code(&[7; 32]);
         credentials.add_code(&made, false, at(0));
-        assert!(!credentials.redeem_code("WRONG", "a", at(1)));
+        assert!(!credentials.redeem_code("WRONG", &secrets("a"), at(1)));
         let typed = format!(" {}-{} ", made[..5].to_lowercase(), &made[5..]);
-        assert!(credentials.redeem_code(&typed, "a", at(1)));
-        assert!(!credentials.redeem_code(&made, "b", at(1)));
+        assert!(credentials.redeem_code(&typed, &secrets("a"), at(1)));
+        assert!(!credentials.redeem_code(&made, &secrets("b"), at(1)));
         let holder = credentials.by_cookie("a", at(2)).unwrap();
         assert_eq!(holder.access, Access::Full);
         assert_eq!(credentials.by_cookie("b", at(2)), None);
         credentials.add_code("LATE", true, at(0));
-        assert!(!credentials.redeem_code("LATE", "c", at(15)));
+        assert!(!credentials.redeem_code("LATE", &secrets("c"), at(15)));
         assert_eq!(credentials.by_cookie("a", at(91 * 24 * 60)), None);
     }
 
@@ -320,14 +366,14 @@ mod tests {
         assert!(credentials.add_token("phone", "s", true, (at(0), None)));
         assert!(!credentials.add_token("phone", "t", false, (at(0), None)));
         assert!(credentials.add_token("short", "u", false, (at(0), Some(at(10)))));
-        assert!(credentials.redeem_token("s", "one", at(1)));
-        assert!(credentials.redeem_token("u", "two", at(1)));
+        assert!(credentials.redeem_token("s", &secrets("one"), at(1)));
+        assert!(credentials.redeem_token("u", &secrets("two"), at(1)));
         let reader = credentials.by_cookie("one", at(2)).unwrap();
         assert_eq!(reader.access, Access::ReadOnly);
         let ends = credentials.by_cookie("two", at(2)).unwrap().expires_at;
         assert_eq!(ends, Some(at(10)));
         assert_eq!(credentials.by_token("u", at(10)), None);
-        assert!(!credentials.redeem_token("u", "three", at(10)));
+        assert!(!credentials.redeem_token("u", &secrets("three"), at(10)));
         assert!(credentials.revoke("phone") && !credentials.revoke("phone"));
         assert_eq!(credentials.by_cookie("one", at(2)), None);
         assert_eq!(credentials.by_token("s", at(2)), None);
@@ -338,13 +384,34 @@ mod tests {
         let mut credentials = Credentials::default();
         for secret in ["a", "b"] {
             credentials.add_code("C", false, at(0));
-            assert!(credentials.redeem_code("C", secret, at(0)));
+            assert!(credentials.redeem_code("C", &secrets(secret), at(0)));
         }
         let name = credentials.grants[0].name();
         assert!(credentials.revoke(&name));
         assert_eq!(credentials.by_cookie("a", at(0)), None);
         credentials.log_out("b");
         assert!(credentials.grants.is_empty());
+    }
+
+    #[test]
+    fn a_login_is_its_cookie_and_the_secret_in_the_storage_of_the_page() {
+        let mut credentials = Credentials::default();
+        for cookie in ["a", "b"] {
+            credentials.add_code("C", false, at(0));
+            assert!(credentials.redeem_code("C", &secrets(cookie), at(0)));
+        }
+        credentials.add_token("t", "token", false, (at(0), None));
+        let holder = credentials.by_cookie("a", at(0)).unwrap();
+        assert!(holder.needs_secret() && holder.has_secret("storage of a"));
+        for wrong in ["", "a", "storage of b", "storage of A", "token"] {
+            assert!(!holder.has_secret(wrong), "{wrong}");
+        }
+        let script = credentials.by_token("token", at(0)).unwrap();
+        assert!(!script.needs_secret() && !script.has_secret("token") && !script.has_secret(""));
+        // As an earlier version has written it.
+        credentials.grants[0].secret.clear();
+        let old = credentials.by_cookie("a", at(0)).unwrap();
+        assert!(old.needs_secret() && !old.has_secret("storage of a") && !old.has_secret(""));
     }
 
     #[test]

@@ -12,26 +12,35 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, Request, Response, StatusCode};
 use axum::response::IntoResponse;
 
-use super::access::{Asked, Proof, Refusal, decide};
+use super::access::{Action, Proof, Refusal, decide};
 use super::authenticator::Presented;
+use super::credentials::Holder;
+use super::listen::Visit;
 use super::login::{self, LARGEST_BODY};
+use super::places::State;
 use super::route::{Route, route};
-use super::{Web, assets, reply, socket};
-use crate::client::Access;
+use super::{Web, assets, heads, reply, socket};
 use crate::protocol::LONGEST_LINE;
 
+/// The secret of a login, from the storage of the page.
+const SECRET: HeaderName = HeaderName::from_static("tertulia-secret");
 /// Says why a browser sends a request.
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Answers a request.
-pub async fn handle(web: Arc<Web>, request: Request<Body>) -> Response<Body> {
-    reply::guarded(answer(&web, request).await)
+pub async fn handle(web: &Arc<Web>, visit: &Visit, request: Request<Body>) -> Response<Body> {
+    let is_open_ended = heads::is_open_ended(request.headers());
+    let response = reply::guarded(answer(web, visit, request).await);
+    match is_open_ended && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        true => reply::last(response),
+        false => response,
+    }
 }
 
-async fn answer(web: &Arc<Web>, request: Request<Body>) -> Response<Body> {
+async fn answer(web: &Arc<Web>, visit: &Visit, request: Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
-    if !has_host(web, &parts) {
-        return reply::last(reply::text(StatusCode::FORBIDDEN, "wrong host"));
+    if let Some(refused) = misdirected(web, &parts) {
+        return reply::last(refused);
     }
     if length(&parts).is_some_and(|length| length > LARGEST_BODY) {
         let status = StatusCode::PAYLOAD_TOO_LARGE;
@@ -45,42 +54,37 @@ async fn answer(web: &Arc<Web>, request: Request<Body>) -> Response<Body> {
         Route::Health if is_get => return reply::text(StatusCode::OK, "ok"),
         Route::Asset(name) if is_get => return asset(name, &parts),
         Route::Login if is_get => return reply::page(assets::LOGIN),
-        Route::Login if method == "POST" => {
-            let origin = header(&parts, &ORIGIN);
-            return match origin.is_some_and(|origin| !web.site.has_origin(origin)) {
-                true => refused(Refusal::WrongOrigin, &parts),
-                false => login::log_in(web, body).await,
-            };
-        }
+        Route::Login if method == "POST" => return login::log_in(web, visit, body).await,
         _ => {}
     }
     let cookie = cookie(&parts, web.site.cookie()).map(str::to_owned);
     let presented = Presented {
         cookie: cookie.as_deref(),
+        secret: header(&parts, &SECRET),
         bearer: bearer(&parts),
     };
     let (proof, holder) = web.authenticator.who(presented, web.hub.host().now());
-    if proof == Proof::None
-        && presented.is_guess()
-        && let Some(busy) = login::slow_down(web).await
+    if proof != Proof::None {
+        visit.set(State::Known);
+    } else if presented.is_guess()
+        && let Some(busy) = login::slow_down(web, visit).await
     {
         return busy;
     }
-    let asked = Asked {
-        // Everybody may leave.
-        changes: !is_get && route != Route::Logout,
-        upgrades: matches!(route, Route::Socket | Route::Logout),
-        origin: header(&parts, &ORIGIN),
+    let action = match route {
+        Route::Logout => Action::LogOut,
+        Route::Socket if is_get => Action::Connect,
+        _ if is_get => Action::OpenPage,
+        _ => Action::Change,
     };
-    let access = match decide(&web.site, proof, asked) {
-        Ok(access) => access,
-        Err(refusal) => return refused(refusal, &parts),
-    };
+    if let Err(refusal) = decide(proof, action, parts.headers.contains_key(ORIGIN)) {
+        return refused(refusal, &parts);
+    }
     match route {
         Route::Page if is_get => reply::page(assets::INDEX),
         Route::Logout if method == "POST" => login::log_out(web, cookie).await,
         Route::Socket if method == "GET" => match holder {
-            Some(holder) => upgrade(web, &mut parts, access, holder).await,
+            Some(holder) => upgrade(web, &mut parts, holder).await,
             None => refused(Refusal::Unauthorized, &parts),
         },
         Route::Unknown => reply::text(StatusCode::NOT_FOUND, "not found"),
@@ -98,12 +102,7 @@ fn asset(name: &str, parts: &Parts) -> Response<Body> {
     }
 }
 
-async fn upgrade(
-    web: &Arc<Web>,
-    parts: &mut Parts,
-    access: Access,
-    holder: super::credentials::Holder,
-) -> Response<Body> {
+async fn upgrade(web: &Arc<Web>, parts: &mut Parts, holder: Holder) -> Response<Body> {
     let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
@@ -113,7 +112,7 @@ async fn upgrade(
         .max_message_size(LONGEST_LINE)
         .max_frame_size(LONGEST_LINE)
         .on_upgrade(move |stream| async move {
-            socket::serve(&web, stream, access, &holder).await;
+            socket::serve(&web, stream, &holder).await;
             drop(token);
         })
 }
@@ -150,17 +149,29 @@ fn navigates(parts: &Parts) -> bool {
     is_page && (mode == Some("navigate") || mode.is_none() && accepts)
 }
 
-/// Returns true if a request names a host of the page, once.
-fn has_host(web: &Web, parts: &Parts) -> bool {
-    let mut hosts = parts.headers.get_all(HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok());
+/// Refuses a request, whatever it asks for, that names another host than that of the page, or comes
+/// from another page. If it says so twice, no two programs need agree on which one counts.
+fn misdirected(web: &Web, parts: &Parts) -> Option<Response<Body>> {
+    let is_repeated = |name| parts.headers.get_all(name).iter().nth(1).is_some();
+    if is_repeated(HOST) || is_repeated(ORIGIN) {
+        let words = "a request has one Host and at most one Origin";
+        return Some(reply::text(StatusCode::BAD_REQUEST, words));
+    }
+    let host = header(parts, &HOST);
     let named = parts.uri.authority().map(|authority| authority.as_str());
-    host.is_some_and(|host| web.site.has_host(host))
-        && hosts.next().is_none()
-        && named.is_none_or(|named| web.site.has_host(named))
+    if !host.is_some_and(|host| web.site.has_host(host))
+        || named.is_some_and(|named| !web.site.has_host(named))
+    {
+        return Some(reply::text(StatusCode::FORBIDDEN, "wrong host"));
+    }
+    let origin = parts.headers.get(ORIGIN)?;
+    let is_ours = origin
+        .to_str()
+        .is_ok_and(|origin| web.site.has_origin(origin));
+    (!is_ours).then(|| refused(Refusal::WrongOrigin, parts))
 }
 
-/// Returns a header that occurs once.
+/// Returns the first header of this name.
 fn header<'a>(parts: &'a Parts, name: &HeaderName) -> Option<&'a str> {
     parts.headers.get(name)?.to_str().ok()
 }

@@ -1,13 +1,19 @@
-//! Exchanges a one-time code or a token for a cookie.
+//! Exchanges a one-time code or a token for the secrets of a login: a cookie, and what the page keeps in
+//! the storage of its origin.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Response, StatusCode};
+use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::credentials::{Credentials, secret};
+use super::authenticator::CredentialStore;
+use super::credentials::{Credentials, LoginSecrets, secret};
+use super::listen::Visit;
+use super::places::State;
 use super::{Web, reply};
 use crate::host::HostResult;
 use crate::protocol::ErrorBody;
@@ -25,51 +31,40 @@ struct Login {
 }
 
 /// Logs a browser in.
-pub async fn log_in(web: &Arc<Web>, body: Body) -> Response<Body> {
+pub async fn log_in(web: &Arc<Web>, visit: &Visit, body: Body) -> Response<Body> {
     let login = match read(body).await {
         Ok(login) => login,
         Err(response) => return response,
     };
-    let Some(delay) = web.authenticator.begin_login() else {
-        return reply::too_many();
-    };
-    // Counts as ended also if the browser goes away meanwhile.
-    let mut attempt = Attempt { web, failed: true };
-    tokio::time::sleep(delay).await;
     match exchange(web, login).await {
-        Ok(Some(secret)) => {
-            attempt.failed = false;
-            let response = reply::empty(StatusCode::NO_CONTENT);
-            reply::with_cookie(response, web.site.cookie(), &secret, web.site.is_secure)
+        Ok(Some(secrets)) => {
+            visit.set(State::Known);
+            let response = reply::json(StatusCode::OK, &json!({ "secret": secrets.storage }));
+            reply::with_cookie(
+                response,
+                web.site.cookie(),
+                &secrets.cookie,
+                web.site.is_secure,
+            )
         }
-        Ok(None) => reply::error(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized",
-            "this code or token is not valid, or was used before",
-        ),
+        Ok(None) => match slow_down(web, visit).await {
+            Some(busy) => busy,
+            None => reply::error(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "this code or token is not valid, or was used before",
+            ),
+        },
         Err(error) => failed(&error),
     }
 }
 
-/// Lets a request with a wrong token wait as a wrong login does. Returns the response if too many wait.
-pub async fn slow_down(web: &Arc<Web>) -> Option<Response<Body>> {
-    let Some(delay) = web.authenticator.begin_login() else {
-        return Some(reply::too_many());
-    };
-    let attempt = Attempt { web, failed: true };
-    tokio::time::sleep(delay).await;
-    drop(attempt);
-    None
-}
-
-struct Attempt<'a> {
-    web: &'a Web,
-    failed: bool,
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        self.web.authenticator.end_login(self.failed);
+/// Lets a wrong login wait for its answer. Returns another answer if its place is needed meanwhile.
+pub async fn slow_down(web: &Web, visit: &Visit) -> Option<Response<Body>> {
+    let delay = web.authenticator.fail(visit.network());
+    match visit.wait(delay).await {
+        true => None,
+        false => Some(reply::last(reply::too_many())),
     }
 }
 
@@ -92,32 +87,51 @@ async fn read(body: Body) -> Result<Login, Response<Body>> {
         .map_err(|_| reply::error(StatusCode::BAD_REQUEST, "usage", words))
 }
 
-/// Returns the secret of a new grant, or `None` for a wrong code or token.
-async fn exchange(web: &Arc<Web>, login: Login) -> HostResult<Option<String>> {
-    let now = web.hub.host().now();
-    changed(web, move |credentials, secret| {
-        let by_code = |code: &String| credentials.redeem_code(code, secret, now);
-        if login.code.as_ref().is_some_and(by_code) {
+impl Login {
+    /// Exchanges the code or the token for a grant with these secrets. Returns false if neither is valid.
+    fn redeem(
+        &self,
+        credentials: &mut Credentials,
+        secrets: &LoginSecrets,
+        now: Timestamp,
+    ) -> bool {
+        let by_code = |code: &String| credentials.redeem_code(code, secrets, now);
+        if self.code.as_ref().is_some_and(by_code) {
             return true;
         }
-        let by_token = |token: &String| credentials.redeem_token(token, secret, now);
-        login.token.as_ref().is_some_and(by_token)
+        let by_token = |token: &String| credentials.redeem_token(token, secrets, now);
+        self.token.as_ref().is_some_and(by_token)
+    }
+}
+
+/// Returns the secrets of a new grant, or `None` for a wrong code or token.
+async fn exchange(web: &Arc<Web>, login: Login) -> HostResult<Option<LoginSecrets>> {
+    let now = web.hub.host().now();
+    blocking(web, move |store| {
+        let secrets = LoginSecrets {
+            cookie: secret(&store.random()?),
+            storage: secret(&store.random()?),
+        };
+        // A wrong login does not wait for the lock of the file.
+        if !login.redeem(&mut store.read()?, &secrets, now) {
+            return Ok(None);
+        }
+        let mut is_redeemed = false;
+        store.update(&mut |credentials| {
+            is_redeemed = login.redeem(credentials, &secrets, now);
+        })?;
+        Ok(is_redeemed.then_some(secrets))
     })
     .await
 }
 
-/// Changes the credentials on the blocking pool, with a new secret, and returns that if it was used.
-async fn changed(
-    web: &Arc<Web>,
-    mut change: impl FnMut(&mut Credentials, &str) -> bool + Send + 'static,
-) -> HostResult<Option<String>> {
+/// Uses the kept credentials on the blocking pool.
+async fn blocking<T: Send + 'static>(
+    web: &Web,
+    work: impl FnOnce(&dyn CredentialStore) -> HostResult<T> + Send + 'static,
+) -> HostResult<T> {
     let store = web.authenticator.store().clone();
-    let done = tokio::task::spawn_blocking(move || {
-        let secret = secret(&store.random()?);
-        let mut used = false;
-        store.update(&mut |credentials| used = change(credentials, &secret))?;
-        Ok(used.then_some(secret))
-    });
+    let done = tokio::task::spawn_blocking(move || work(&*store));
     done.await.unwrap_or_else(|error| {
         let words = error.to_string();
         Err(ErrorBody::new(crate::protocol::ErrorKind::Failed, words))
@@ -127,9 +141,8 @@ async fn changed(
 /// Logs a browser out.
 pub async fn log_out(web: &Arc<Web>, cookie: Option<String>) -> Response<Body> {
     if let Some(cookie) = cookie {
-        let done = changed(web, move |credentials, _| {
-            credentials.log_out(&cookie);
-            false
+        let done = blocking(web, move |store| {
+            store.update(&mut |credentials| credentials.log_out(&cookie))
         });
         if let Err(error) = done.await {
             return failed(&error);

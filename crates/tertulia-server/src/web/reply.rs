@@ -7,7 +7,7 @@ use axum::http::header::{
     SET_COOKIE,
 };
 use axum::http::{HeaderValue, Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::assets::Asset;
 
@@ -54,7 +54,14 @@ pub fn text(status: StatusCode, text: &'static str) -> Response<Body> {
 
 /// Returns an error as JSON.
 pub fn error(status: StatusCode, kind: &str, message: &str) -> Response<Body> {
-    let body = json!({ "error": { "kind": kind, "message": message } });
+    json(
+        status,
+        &json!({ "error": { "kind": kind, "message": message } }),
+    )
+}
+
+/// Returns JSON.
+pub fn json(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
@@ -109,7 +116,7 @@ pub fn too_many() -> Response<Body> {
     let mut response = error(
         StatusCode::TOO_MANY_REQUESTS,
         "busy",
-        "too many logins at once",
+        "too many wrong logins at once",
     );
     response
         .headers_mut()

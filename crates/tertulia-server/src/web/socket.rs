@@ -15,7 +15,8 @@ use crate::connection::{overdue, take};
 use crate::hub::ClientHandle;
 use crate::lines::Framed;
 use crate::outbox::Outbox;
-use crate::protocol::{Answer, Reply};
+use crate::protocol::{Answer, Ask, ErrorBody, ErrorKind, Reply, Request};
+use crate::read;
 
 /// Bytes per write.
 const BATCH: usize = 64 * 1024;
@@ -25,6 +26,8 @@ const PING: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(60);
 /// Requests of a client that are handled in a second; more of them wait.
 const RATE: u32 = 200;
+/// Time for the secret of a login to arrive.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Time to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -43,8 +46,18 @@ impl Heard {
 }
 
 /// Serves a client until it goes, or may no longer see the page.
-pub async fn serve(web: &Arc<Web>, stream: WebSocket, access: Access, holder: &Holder) {
-    let (mut writer, reader) = stream.split();
+pub async fn serve(web: &Arc<Web>, stream: WebSocket, holder: &Holder) {
+    let (mut writer, mut reader) = stream.split();
+    if holder.needs_secret() {
+        let is_proven = tokio::select! {
+            is_proven = authenticate(&mut writer, &mut reader, holder) => is_proven,
+            () = web.hub.ending().cancelled() => false,
+        };
+        if !is_proven {
+            return farewell(&mut writer, close_code::POLICY, "log in again").await;
+        }
+    }
+    let access = holder.access;
     let guest = match web.hub.admit() {
         Ok(guest) => guest,
         Err(trouble) => {
@@ -70,6 +83,45 @@ pub async fn serve(web: &Arc<Web>, stream: WebSocket, access: Access, holder: &H
     };
     web.hub.dismiss(&guest);
     farewell(&mut writer, code, reason).await;
+}
+
+/// Waits for the secret of a login. The cookie that opened the WebSocket does not suffice: a browser
+/// sends it to every server on the same host.
+async fn authenticate(
+    writer: &mut SplitSink<WebSocket, Message>,
+    reader: &mut SplitStream<WebSocket>,
+    holder: &Holder,
+) -> bool {
+    let first = async {
+        loop {
+            match reader.next().await {
+                Some(Ok(Message::Text(text))) => return Some(read::request(text.as_bytes())),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return None,
+            }
+        }
+    };
+    let Ok(Some(first)) = tokio::time::timeout(PATIENCE, first).await else {
+        return false;
+    };
+    let (id, is_right) = match first {
+        Ok(Request { id, ask }) => {
+            let is_right =
+                matches!(ask, Ask::Authenticate { secret } if holder.has_secret(&secret));
+            (id, is_right)
+        }
+        Err(wrong) => (wrong.id, false),
+    };
+    let answer = match is_right {
+        true => Answer::Authenticated {},
+        false => Answer::Error(
+            ErrorBody::new(ErrorKind::Unauthorized, "this login is not known here").hint(
+                "log in again; the first frame is `authenticate` with the secret of the login",
+            ),
+        ),
+    };
+    let sent = writer.send(frame(&Reply { id, answer })).await;
+    is_right && sent.is_ok()
 }
 
 /// Why a WebSocket ends: its code, and words for it.
