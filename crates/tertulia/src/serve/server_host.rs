@@ -105,6 +105,7 @@ impl ServerHost {
     /// Prepares a session with its agents.
     fn setup(&self, which: Which, spec: &SessionSpec) -> CommandResult<Setup> {
         let mut ui = Ui::holding();
+        ui.invocation = self.invocation();
         let row = self.row(which)?;
         let id = row.is_none().then_some(which.id());
         let mut spec = spec.clone();

@@ -12,6 +12,8 @@ use tertulia_server::web::access::{PublicUrl, Site};
 use tertulia_server::web::authenticator::{Authenticator, CredentialStore};
 use tertulia_server::web::credentials::{self, Credentials};
 use tertulia_server::web::listen;
+use tertulia_server::web::places::PlaceLimits;
+use tertulia_server::web::throttle::Delays;
 use tokio_util::task::TaskTracker;
 
 use super::file_watch::FileWatch;
@@ -111,8 +113,9 @@ pub fn serve(
     let web = Web {
         hub: hub.clone(),
         site,
-        authenticator: Authenticator::new(Arc::new(file)),
+        authenticator: Authenticator::new(Arc::new(file), Delays::default()),
         clients: clients.clone(),
+        places: PlaceLimits::default(),
     };
     tokio::spawn(listen::listen(Arc::new(web), listener, tls));
     Ok(page)

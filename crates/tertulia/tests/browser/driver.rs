@@ -22,27 +22,37 @@ pub struct Browser {
     _profile: TempDir,
 }
 
+/// Starts chromedriver. Returns it with its port, or nothing if it has ended.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver is missing: run ./test, or install chromium and chromium-driver");
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    let Some(port) = port else {
+        driver.wait().unwrap();
+        return None;
+    };
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, port))
+}
+
 impl Browser {
     /// Starts a browser with a window of 1440×900.
     pub fn start() -> Browser {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is missing: run ./test, or install chromium and chromium-driver");
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.by_ref().find_map(|line| {
-            let line = line.unwrap();
-            let (_, port) = line.split_once("successfully on port ")?;
-            port.trim_end_matches('.').parse().ok()
-        });
-        std::thread::spawn(move || lines.for_each(drop));
+        // It chooses a port of one address, and ends if the other address has it taken.
+        let (driver, port) = until("chromedriver names its port", start_driver);
         let profile = tempfile::tempdir().unwrap();
         let mut browser = Browser {
             driver,
-            port: port.expect("chromedriver names its port"),
+            port,
             session: String::new(),
             _profile: profile,
         };
@@ -106,7 +116,7 @@ impl Browser {
     pub fn waits(&self, expression: &str) {
         let begun = std::time::Instant::now();
         until(&format!("{expression} in the page"), || {
-            let is_late = begun.elapsed() > crate::home::DEADLINE / 3;
+            let is_late = begun.elapsed() > crate::home::DEADLINE / 2;
             assert!(!is_late, "not so: {expression}\n{}", self.text("body"));
             (self.eval(&format!("Boolean({expression})")) == true).then_some(())
         });

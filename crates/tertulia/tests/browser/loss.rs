@@ -1,13 +1,13 @@
 //! Sleep, lost connections and killed servers: nothing is missed, lost or said twice.
 
 use serde_json::json;
+use tertulia_testkit::ports::unused_port;
 
 use super::driver::{Browser, ENTER};
 use super::stage::{
     Network, Site, go, has_answers, is_idle, open_session, patient_session, say, shown, sign_in,
 };
 use crate::home::{Home, until};
-use crate::http::stage::free_port;
 
 /// Returns the texts of a session's messages, without the end of the last line.
 fn said(home: &Home, id: &str) -> Vec<String> {
@@ -42,7 +42,7 @@ fn a_frozen_page_catches_up_when_it_wakes() {
 fn a_network_that_swallows_everything_is_noticed_and_caught_up_with() {
     let home = Home::new();
     let id = patient_session(&home);
-    let port = free_port();
+    let port = unused_port();
     let network = Network::to(port);
     let public = format!("http://127.0.0.1:{}", network.port);
     let mut site = Site::start_on(&home, port, &["--public-url", &public]);

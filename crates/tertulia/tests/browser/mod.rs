@@ -2,6 +2,7 @@
 
 mod changing;
 mod driver;
+mod login;
 mod looks;
 mod loss;
 mod stage;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::stage::{WebServer, head};
+use super::stage::{Frame, WebServer, head};
 use crate::home::Home;
 
 #[test]
@@ -53,9 +53,9 @@ fn nothing_is_shown_without_a_login() {
 fn every_answer_has_the_headers_that_guard_it() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
+    let login = server.log_in();
     for path in ["/", "/healthz", "/login", "/assets/app.js", "/none", "/ws"] {
-        let answer = server.get(path, &cookie);
+        let answer = server.get(path, &login.cookie);
         let policy = answer.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
@@ -80,7 +80,6 @@ fn a_code_works_once_and_a_login_ends() {
     let server = WebServer::start(&home, &[]);
     let login = json!({ "code": server.code() });
     let first = server.log_in_with(&login);
-    assert_eq!(first.status, 204);
     let set = first.header("set-cookie").unwrap();
     for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
         assert!(set.contains(part), "{set}");
@@ -89,8 +88,8 @@ fn a_code_works_once_and_a_login_ends() {
     let second = server.log_in_with(&login);
     assert_eq!(second.status, 401);
     assert!(second.body.contains("unauthorized") && second.header("set-cookie").is_none());
-    let cookie = first.cookie();
-    assert_eq!(server.get("/", &cookie).status, 200);
+    let login = first.login();
+    assert_eq!(server.get("/", &login.cookie).status, 200);
     // Another code, for another browser.
     let told = home.run(&["web", "code", "--json"]).ok().json();
     let code = told["url"]
@@ -100,13 +99,81 @@ fn a_code_works_once_and_a_login_ends() {
         .unwrap()
         .1
         .to_lowercase();
-    assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+    let other = server.log_in_with(&json!({ "code": code })).login();
     let origin = server.origin();
-    let leave = [("Cookie", cookie.as_str()), ("Origin", &origin)];
-    let left = server.request("POST", "/logout", &leave, "");
+    let cookie = [("Cookie", login.cookie.as_str()), ("Origin", &origin)];
+    let leave = |secret: &str| {
+        let headers = [&cookie[..], &[("Tertulia-Secret", secret)]].concat();
+        server.request("POST", "/logout", &headers, "")
+    };
+    // The cookie alone ends nothing either.
+    assert_eq!(server.request("POST", "/logout", &cookie, "").status, 401);
+    assert_eq!(leave(&other.secret).status, 401);
+    let left = leave(&login.secret);
     assert_eq!(left.status, 204);
     assert!(left.header("set-cookie").unwrap().contains("Max-Age=0"));
-    assert_eq!(server.get("/", &cookie).status, 401);
+    assert_eq!(server.get("/", &login.cookie).status, 401);
+    let refused = server.upgrade(&cookie).err().unwrap();
+    assert_eq!(refused.status, 401);
+    server.end().ok();
+}
+
+/// Cookies do not know ports: a browser sends the cookie of a login to every other server on the same
+/// machine, too.
+#[test]
+fn a_cookie_alone_opens_only_the_empty_page() {
+    let home = Home::new();
+    home.say("echo a secret plan");
+    let server = WebServer::start(&home, &[]);
+    let login = server.log_in();
+    let code = home.run(&["web", "code", "--json"]).ok().json();
+    let code = code["url"].as_str().unwrap().split_once("#code=").unwrap();
+    let other = server.log_in_with(&json!({ "code": code.1 })).login();
+    let page = server.get("/", &login.cookie);
+    assert!(page.status == 200 && !page.body.contains("secret plan"));
+    for first in [
+        json!({ "type": "session_list" }),
+        json!({ "type": "ps" }),
+        json!({ "type": "authenticate" }),
+        json!({ "type": "authenticate", "secret": "" }),
+        json!({ "type": "authenticate", "secret": login.cookie.split_once('=').unwrap().1 }),
+        json!({ "type": "authenticate", "secret": other.secret }),
+        json!("no request"),
+    ] {
+        let mut socket = server.socket_by_cookie(&login.cookie);
+        socket.send_frame(1, first.to_string().as_bytes());
+        socket.send_frame(1, br#"{"type":"session_list","id":7}"#);
+        let Frame::Text(error) = socket.frame() else {
+            panic!("{first}: it hung up")
+        };
+        assert_eq!(error["kind"], "unauthorized", "{first}: {error}");
+        assert_eq!(socket.frame(), Frame::Closed(Some(1008)), "{first}");
+    }
+    let mut socket = server.socket(&login);
+    let list = socket.answer(json!({ "type": "session_list" }));
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1);
+    // A token is sent by the client itself: it needs nothing else.
+    let again = socket.answer(json!({ "type": "authenticate", "secret": login.secret }));
+    assert_eq!(again["kind"], "usage");
+    server.end().ok();
+}
+
+#[test]
+fn a_login_from_before_there_were_secrets_has_to_be_repeated() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let login = server.log_in();
+    let file = home.path().join(".local/share/tertulia/web.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let mut kept: Value = serde_json::from_str(&text).unwrap();
+    let grant = kept["grants"][0].as_object_mut().unwrap();
+    assert!(grant.remove("secret").is_some(), "{text}");
+    fs::write(&file, kept.to_string()).unwrap();
+    for secret in [&login.secret, ""] {
+        let mut socket = server.socket_by_cookie(&login.cookie);
+        let answer = socket.answer(json!({ "type": "authenticate", "secret": secret }));
+        assert_eq!(answer["kind"], "unauthorized", "{answer}");
+    }
     server.end().ok();
 }
 
@@ -115,12 +182,12 @@ fn only_hashes_are_kept_in_a_private_file() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
     let code = server.code();
-    let cookie = server.log_in();
+    let login = server.log_in();
     let made = home.run(&["web", "token", "create", "phone"]).ok();
     let file = home.path().join(".local/share/tertulia/web.json");
     let text = fs::read_to_string(&file).unwrap();
-    let secret = cookie.split_once('=').unwrap().1;
-    for secret in [&code, secret, made.stdout.trim()] {
+    let cookie = login.cookie.split_once('=').unwrap().1;
+    for secret in [&code, cookie, &login.secret, made.stdout.trim()] {
         assert!(!text.contains(secret), "{text}");
     }
     let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -134,7 +201,7 @@ fn only_hashes_are_kept_in_a_private_file() {
 fn a_wrong_host_is_refused_everywhere() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
+    let login = server.log_in();
     let port = server.port;
     for host in [
         "evil.example".to_owned(),
@@ -145,7 +212,7 @@ fn a_wrong_host_is_refused_everywhere() {
         String::new(),
     ] {
         for path in ["/", "/healthz", "/login", "/assets/app.js", "/ws"] {
-            let headers = [("Host", host.as_str()), ("Cookie", &cookie)];
+            let headers = [("Host", host.as_str()), ("Cookie", &login.cookie)];
             let answer = server.raw(&head("GET", path, &headers, ""));
             assert_eq!(answer.status, 403, "{host} {path}");
         }
@@ -161,7 +228,7 @@ fn a_wrong_host_is_refused_everywhere() {
         let answer = server.raw(&head("POST", "/login", &[("Host", &host)], &login));
         assert_eq!(answer.status, 403);
         // The code was not used up.
-        assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+        assert_eq!(server.log_in_with(&json!({ "code": code })).status, 200);
     }
     let (host, name) = (server.host(), format!("localhost:{port}"));
     let twice = head(
@@ -170,7 +237,9 @@ fn a_wrong_host_is_refused_everywhere() {
         &[("Host", &host), ("Host", "evil.example")],
         "",
     );
-    assert!([400, 403].contains(&server.raw(&twice).status));
+    assert_eq!(server.raw(&twice).status, 400);
+    let twice = head("GET", "/healthz", &[("Host", &host), ("Host", &host)], "");
+    assert_eq!(server.raw(&twice).status, 400);
     let absolute = format!(
         "GET http://evil.example/healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     );
@@ -188,18 +257,18 @@ fn a_wrong_host_is_refused_everywhere() {
 fn a_wrong_origin_is_refused_and_nothing_is_done() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
+    let login = server.log_in();
     let evil = "https://evil.example";
     for headers in [
-        &[("Cookie", cookie.as_str()), ("Origin", evil)][..],
-        &[("Cookie", &cookie), ("Origin", "null")],
-        &[("Cookie", &cookie)],
+        &[("Cookie", login.cookie.as_str()), ("Origin", evil)][..],
+        &[("Cookie", &login.cookie), ("Origin", "null")],
+        &[("Cookie", &login.cookie)],
     ] {
         let refused = server.upgrade(headers).err().unwrap();
         assert_eq!(refused.status, 403, "{headers:?}");
         let left = server.request("POST", "/logout", headers, "");
         assert_eq!(left.status, 403, "{headers:?}");
-        assert_eq!(server.get("/", &cookie).status, 200);
+        assert_eq!(server.get("/", &login.cookie).status, 200);
     }
     let code = home.run(&["web", "code", "--json"]).ok().json();
     let code = code["url"]
@@ -212,7 +281,71 @@ fn a_wrong_origin_is_refused_and_nothing_is_done() {
     let login = json!({ "code": code }).to_string();
     let answer = server.request("POST", "/login", &[("Origin", evil)], &login);
     assert_eq!(answer.status, 403);
-    assert_eq!(server.log_in_with(&json!({ "code": code })).status, 204);
+    assert_eq!(server.log_in_with(&json!({ "code": code })).status, 200);
+    server.end().ok();
+}
+
+#[test]
+fn a_foreign_origin_is_refused_on_every_path() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let made = home.run(&["web", "token", "create", "t", "--json"]).ok();
+    let bearer = format!("Bearer {}", made.json()["token"].as_str().unwrap());
+    let (host, ours) = (server.host(), server.origin());
+    let get = |path: &str, origins: &[&str]| {
+        let mut headers = vec![("Host", host.as_str()), ("Authorization", &bearer)];
+        headers.extend(origins.iter().map(|origin| ("Origin", *origin)));
+        server.raw(&head("GET", path, &headers, ""))
+    };
+    let evil = "https://evil.example";
+    for path in [
+        "/",
+        "/healthz",
+        "/login",
+        "/assets/app.js",
+        "/sw.js",
+        "/s/abcdef12",
+        "/none",
+        "/ws",
+    ] {
+        for origin in [evil, "null", "", "http://127.0.0.1:1"] {
+            assert_eq!(get(path, &[origin]).status, 403, "{path} {origin}");
+        }
+        for origins in [[&*ours, evil], [evil, &ours], [&ours, &ours]] {
+            assert_eq!(get(path, &origins).status, 400, "{path} {origins:?}");
+        }
+        assert!(![400, 403].contains(&get(path, &[]).status) || path == "/ws");
+    }
+    assert_eq!(get("/", &[&ours]).status, 200);
+    server.end().ok();
+}
+
+/// Proxies and servers that end lines differently see different requests in the same bytes.
+#[test]
+fn lines_of_a_request_end_with_carriage_return_and_line_feed() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let host = server.host();
+    for text in [
+        format!("GET /healthz HTTP/1.1\nHost: {host}\nConnection: close\n\n"),
+        format!("GET /healthz HTTP/1.1\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        format!("GET /healthz HTTP/1.1\r\nHost: {host}\nConnection: close\r\n\r\n"),
+        format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\n"),
+        format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\n\r\n"),
+        format!("\nGET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+    ] {
+        assert_eq!(server.raw(&text).status, 400, "{text:?}");
+    }
+    // The second request of a connection, too.
+    let text = format!(
+        "GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\nGET /healthz HTTP/1.1\nHost: {host}\n\n"
+    );
+    let answer = server.raw(&text);
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.contains("HTTP/1.1 400 "), "{answer:?}");
+    // A body may have any bytes.
+    let body = "{\n\"code\":\n\"x\"}\n";
+    assert_eq!(server.request("POST", "/login", &[], body).status, 401);
     server.end().ok();
 }
 
@@ -220,7 +353,7 @@ fn a_wrong_origin_is_refused_and_nothing_is_done() {
 fn no_path_leads_to_a_file() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
+    let login = server.log_in();
     for path in [
         "/assets/../web.json",
         "/assets/..%2fweb.json",
@@ -237,7 +370,7 @@ fn no_path_leads_to_a_file() {
         "//healthz",
         "/assets/\\..\\web.json",
     ] {
-        let answer = server.get(path, &cookie);
+        let answer = server.get(path, &login.cookie);
         assert!(
             [400, 404].contains(&answer.status),
             "{path}: {}",
@@ -246,7 +379,11 @@ fn no_path_leads_to_a_file() {
         assert!(!answer.body.contains("root:") && !answer.body.contains("hash"));
     }
     let origin = server.origin();
-    let headers = [("Cookie", cookie.as_str()), ("Origin", &origin)];
+    let headers = [
+        ("Cookie", login.cookie.as_str()),
+        ("Tertulia-Secret", &login.secret),
+        ("Origin", &origin),
+    ];
     for (method, path) in [("POST", "/"), ("PUT", "/login"), ("DELETE", "/s/abcdef12")] {
         let answer = server.request(method, path, &headers, "");
         assert_eq!(answer.status, 405, "{method} {path}");

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tertulia_testkit::idle::is_idle;
 
 use super::stage::WebServer;
 use crate::home::{Home, messages, until};
@@ -17,8 +18,8 @@ fn follow(session: &str) -> Value {
 fn the_socket_and_the_page_share_a_live_session() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
-    let mut page = server.socket(&cookie);
+    let login = server.log_in();
+    let mut page = server.socket(&login);
     let mut near = server.near();
     let created = near.answer(json!({ "type": "session_create", "title": "shared" }));
     let id = created["session_id"].as_str().unwrap().to_owned();
@@ -61,8 +62,8 @@ fn a_message_is_said_once_even_if_the_server_is_killed() {
     home.script_agent("slow", WAITING);
     let bind = "127.0.0.1:0";
     let server = WebServer::start_on(&home, bind, &[]);
-    let cookie = server.log_in();
-    let mut page = server.socket(&cookie);
+    let login = server.log_in();
+    let mut page = server.socket(&login);
     let created = page.answer(json!({ "type": "session_create", "agent": "slow" }));
     let id = created["session_id"].as_str().unwrap().to_owned();
     page.answer(follow(&id));
@@ -79,7 +80,7 @@ fn a_message_is_said_once_even_if_the_server_is_killed() {
     std::fs::write(home.path().join("go"), "").unwrap();
     let server = WebServer::start_on(&home, bind, &[]);
     // The login outlives the server.
-    let mut page = server.socket(&cookie);
+    let mut page = server.socket(&login);
     page.answer(follow(&id));
     let again = page.answer(say);
     assert_eq!(again["duplicate"], true, "{again}");
@@ -137,8 +138,8 @@ fn permission_waits_for_a_page_that_sleeps() {
         told.display()
     ));
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
-    let mut page = server.socket(&cookie);
+    let login = server.log_in();
+    let mut page = server.socket(&login);
     let created = page.answer(json!({ "type": "session_create", "agent": "demo" }));
     let id = created["session_id"].as_str().unwrap().to_owned();
     page.answer(follow(&id));
@@ -146,8 +147,13 @@ fn permission_waits_for_a_page_that_sleeps() {
     page.answer(json!({ "type": "say", "session_id": id, "text": ask }));
     page.until("may_i");
     drop(page);
-    std::thread::sleep(Duration::from_millis(300));
-    let mut page = server.socket(&cookie);
+    let mut near = server.near();
+    until("the server knows that the page is gone", || {
+        let ps = near.answer(json!({ "type": "ps" }));
+        (ps["server"]["clients"] == 1).then_some(())
+    });
+    near.leave();
+    let mut page = server.socket(&login);
     page.answer(follow(&id));
     let asked = page.until("may_i");
     let tool_id = asked["request"]["call"]["id"].clone();
@@ -177,7 +183,7 @@ fn permission_waits_for_a_page_that_sleeps() {
         told.display()
     ));
     let server = WebServer::start(&home, &[]);
-    let mut page = server.socket(&cookie);
+    let mut page = server.socket(&login);
     page.answer(follow(&id));
     page.answer(json!({ "type": "say", "session_id": id, "text": "echo the answer" }));
     page.until("over");
@@ -194,16 +200,16 @@ fn an_idle_server_sleeps() {
     let home = Home::new();
     let id = home.say("echo one");
     let server = WebServer::start(&home, &[]);
-    let cookie = server.log_in();
-    let mut page = server.socket(&cookie);
+    let login = server.log_in();
+    let mut page = server.socket(&login);
     page.answer(json!({ "type": "session_page", "session_id": id }));
     page.answer(follow(&id));
     page.until("opened");
-    std::thread::sleep(Duration::from_secs(2));
-    let before = server.wake_ups();
-    std::thread::sleep(Duration::from_secs(5));
-    let woken = server.wake_ups() - before;
-    // A ping may fall into this time.
-    assert!(woken <= 12, "{woken} wake-ups in 5 s with an idle page");
+    let pid = server.pid().as_raw_nonzero().get().cast_unsigned();
+    // The next ping is due later.
+    until(
+        "nothing but an event wakes the server within a second",
+        || is_idle(pid, Duration::from_secs(1)).then_some(()),
+    );
     server.end().ok();
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +11,15 @@ use serde_json::{Value, json};
 
 use crate::home::{DEADLINE, Home, Output, finish};
 use crate::serve::stage::{Client, REPLY};
+
+/// Connects clients from addresses of their own, which the standard library cannot do.
+static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_io()
+        .build()
+        .unwrap()
+});
 
 /// A running web server.
 pub struct WebServer {
@@ -85,11 +95,9 @@ impl WebServer {
         format!("http://{}", self.host())
     }
 
-    /// Logs in with the printed code. Returns the cookie.
-    pub fn log_in(&self) -> String {
-        let answer = self.log_in_with(&json!({ "code": self.code() }));
-        assert_eq!(answer.status, 204, "{answer:?}");
-        answer.cookie()
+    /// Logs in with the printed code.
+    pub fn log_in(&self) -> Login {
+        self.log_in_with(&json!({ "code": self.code() })).login()
     }
 
     pub fn log_in_with(&self, login: &Value) -> Answer {
@@ -131,8 +139,29 @@ impl WebServer {
         stream
     }
 
-    /// Opens a WebSocket as the holder of a cookie.
-    pub fn socket(&self, cookie: &str) -> WebSocket {
+    /// Connects from an address of this machine.
+    pub fn try_connect_from(&self, address: &str) -> std::io::Result<TcpStream> {
+        let stream = RUNTIME.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.bind((address.parse::<std::net::Ipv4Addr>().unwrap(), 0).into())?;
+            socket.connect(([127, 0, 0, 1], self.port).into()).await
+        })?;
+        let stream = stream.into_std()?;
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        Ok(stream)
+    }
+
+    /// Opens a WebSocket as the page does after a login.
+    pub fn socket(&self, login: &Login) -> WebSocket {
+        let mut socket = self.socket_by_cookie(&login.cookie);
+        let authenticate = json!({ "type": "authenticate", "secret": login.secret });
+        assert_eq!(socket.answer(authenticate)["type"], "authenticated");
+        socket
+    }
+
+    /// Opens a WebSocket as a program does that has the cookie of a login and nothing else.
+    pub fn socket_by_cookie(&self, cookie: &str) -> WebSocket {
         let origin = self.origin();
         let opened = self.upgrade(&[("Cookie", cookie), ("Origin", &origin)]);
         opened.unwrap_or_else(|answer| panic!("{answer:?}"))
@@ -178,22 +207,6 @@ impl WebServer {
     pub fn near(&self) -> Client {
         Client::over_socket(self.socket.as_ref())
     }
-
-    /// Returns how often threads of the server waited for something, and how often they were
-    /// interrupted.
-    pub fn wake_ups(&self) -> u64 {
-        let pid = self.pid().as_raw_nonzero();
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-        let count = |status: &str| -> u64 {
-            let lines = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let numbers =
-                lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-            numbers.sum::<u64>()
-        };
-        let statuses = tasks
-            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok());
-        statuses.map(|status| count(&status)).sum()
-    }
 }
 
 impl Drop for WebServer {
@@ -203,12 +216,6 @@ impl Drop for WebServer {
             let _ = child.wait();
         }
     }
-}
-
-/// Returns a port that nothing listens on now.
-pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Returns a request. The connection ends with it.
@@ -265,11 +272,26 @@ impl Answer {
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// Returns the cookie that it sets, as a browser sends it back.
-    pub fn cookie(&self) -> String {
+    /// Returns the login that it is about.
+    #[track_caller]
+    pub fn login(&self) -> Login {
+        assert_eq!(self.status, 200, "{self:?}");
         let set = self.header("set-cookie").unwrap();
-        set.split(';').next().unwrap().to_owned()
+        let body: Value = serde_json::from_str(&self.body).unwrap();
+        Login {
+            cookie: set.split(';').next().unwrap().to_owned(),
+            secret: body["secret"].as_str().unwrap().to_owned(),
+        }
     }
+}
+
+/// What a browser has after a login.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The cookie, as the browser sends it back.
+    pub cookie: String,
+    /// The secret in the storage of the page.
+    pub secret: String,
 }
 
 /// A WebSocket.
