@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use tertulia_core::project::is_commit;
-pub use tertulia_core::project::{name, name_of};
+pub use tertulia_core::project::{Names, name};
 use tertulia_core::query::{ProjectIds, Worktree};
 
 pub use folders::{FolderRecord, Folders};
