@@ -308,6 +308,7 @@ impl Remembered {
             tool_call_id: None,
             usage: None,
             usage_id: None,
+            requests: Vec::new(),
             model: None,
             addressees: self
                 .routing

@@ -314,6 +314,7 @@ impl Sessions {
             tool_call_id: None,
             usage: None,
             usage_id: None,
+            requests: Vec::new(),
             model: draft.model,
             addressees: Vec::new(),
             asked: None,

@@ -45,6 +45,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

@@ -28,6 +28,10 @@ pub struct Message {
     /// merged message has the identity of the original, so that its tokens count once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_id: Option<String>,
+    /// Requests that the usage is of, if a program made them: each is named as an import of the
+    /// program's own file names its usage, so that tokens in both count once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
     /// Model that wrote the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -102,6 +106,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

@@ -26,6 +26,7 @@ fn said(content: &str) -> Body {
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

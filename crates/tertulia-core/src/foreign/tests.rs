@@ -23,6 +23,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             tool_call_id: None,
             usage: None,
             usage_id: None,
+            requests: Vec::new(),
             model: None,
             addressees: Vec::new(),
             asked: None,

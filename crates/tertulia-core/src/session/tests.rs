@@ -68,6 +68,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         tool_call_id: None,
         usage: (kind == SpeakerKind::Ai).then_some(Usage::told(3, 4)),
         usage_id: None,
+        requests: Vec::new(),
         model: (kind == SpeakerKind::Ai).then(|| "m1".to_owned()),
         addressees: Vec::new(),
         asked: None,

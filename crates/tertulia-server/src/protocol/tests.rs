@@ -43,6 +43,7 @@ fn message() -> Message {
         tool_call_id: None,
         usage: Some(Usage::told(1, 2)),
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

@@ -51,6 +51,7 @@ pub(crate) fn said(content: &str) -> NewEntry {
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

@@ -141,6 +141,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         model: usage.map(|_| "demo-1".to_owned()),
         usage,
         usage_id: None,
+        requests: Vec::new(),
         speaker,
         role,
         content: content.to_owned(),

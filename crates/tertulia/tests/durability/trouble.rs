@@ -266,6 +266,7 @@ fn message(content: String) -> Body {
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,

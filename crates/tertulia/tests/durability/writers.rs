@@ -116,6 +116,7 @@ fn said(content: String) -> Body {
         tool_call_id: None,
         usage: None,
         usage_id: None,
+        requests: Vec::new(),
         model: None,
         addressees: Vec::new(),
         asked: None,
