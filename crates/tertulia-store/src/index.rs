@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::sqlite::trouble;
+use super::sqlite::{trouble, use_wal_patiently};
 use super::{Deadline, StoreError, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash};
 use tertulia_core::search_text::{self, Phrase, SearchTerms};
@@ -441,7 +441,7 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         return Ok(connection);
     }
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    use_wal_patiently(&connection, PATIENCE)?;
     // Documents lost in a crash are indexed again, so there is no need to wait for the disk.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.execute_batch("BEGIN IMMEDIATE")?;

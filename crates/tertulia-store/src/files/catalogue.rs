@@ -14,7 +14,7 @@ use super::file_stamp::FileStamp;
 use super::names::{Key, LIVE, LogName};
 use super::stamps::{path_bytes, path_from};
 use crate::selection::{PURGED, id_from, reversed, state_of};
-use crate::sqlite::trouble;
+use crate::sqlite::{trouble, use_wal_patiently};
 use crate::{StoreError, StoreResult, index, place};
 use tertulia_core::entry::{Hash, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
@@ -483,7 +483,7 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
     };
     if version(&connection)? != VERSION {
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        use_wal_patiently(&connection, PATIENCE)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         if version(&connection)? != VERSION {
             connection.execute_batch(&format!(

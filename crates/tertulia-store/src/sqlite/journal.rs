@@ -1,7 +1,12 @@
 //! The journal mode of a database. Only with a write-ahead log (WAL) is a commit as durable as
 //! promised.
 
-use rusqlite::Connection;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode};
+
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Switches a connection to the journal mode WAL; a database in memory has none. Fails if the
 /// database is not in that mode afterwards: SQLite silently continues in another mode, where a commit
@@ -17,6 +22,26 @@ pub(super) fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
         mode => format!("the journal mode is {mode} instead of WAL"),
     };
     Err(rusqlite::Error::SqliteFailure(code, Some(reason)))
+}
+
+/// Switches a database of derived rows to the journal mode WAL. Several processes may do so at once;
+/// SQLite fails for all but one of them, without waiting, so they try again for as long as `patience`.
+pub(crate) fn use_wal_patiently(
+    connection: &Connection,
+    patience: Duration,
+) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    loop {
+        match switch_to_wal(connection) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && began.elapsed() < patience =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            switched => return switched.map(drop),
+        }
+    }
 }
 
 /// Switches to the journal mode WAL. Returns the mode that SQLite reports before it commits the

@@ -44,6 +44,7 @@ use super::session_lock::Claims;
 use super::{StoreError, StoreResult, place};
 use engine::SqliteEngine;
 
+pub(crate) use journal::use_wal_patiently;
 pub use open::FORMAT;
 
 /// Location of a database.
