@@ -45,6 +45,7 @@ pub mod process;
 mod program_name;
 mod prompt;
 pub mod scratch;
+pub mod session_files;
 mod sink;
 pub mod system_prompt;
 pub mod tool;
@@ -280,6 +281,9 @@ pub enum AgentEvent {
     Todos(Vec<Todo>),
     /// Usage of the answer so far.
     Usage(Usage),
+    /// Requests that the usage of the answer is of, each named as an import of the program's own file
+    /// names it.
+    Requests(Vec<String>),
     /// Id of the agent's own session, with which that session can be resumed.
     Session(String),
     /// Model that answers, if it was not known before.

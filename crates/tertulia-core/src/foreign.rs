@@ -135,6 +135,15 @@ pub enum Growth {
     Source,
 }
 
+/// Returns the name of a request of Claude Code, in its files and in its events: the message, and the
+/// request if that is told, because a repeated request may give the same message again.
+pub fn claude_usage_id(message: &str, request: Option<&str>) -> String {
+    match request {
+        Some(request) => format!("{message}:{request}"),
+        None => message.to_owned(),
+    }
+}
+
 impl Foreign {
     /// Returns a chat without messages. `original` is its id in the program.
     pub fn chat(program: &str, original: &str, created_at: Timestamp) -> Foreign {

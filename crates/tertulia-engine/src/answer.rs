@@ -73,6 +73,8 @@ struct Partial {
     /// Number of bytes after the limit was reached.
     cut: usize,
     usage: Option<Usage>,
+    /// Requests that the usage is of.
+    requests: Vec<String>,
     /// Since when there is text that no draft holds.
     undrafted_since: Option<Timestamp>,
     /// Calls of the agent's own tools without a result.
@@ -273,6 +275,10 @@ impl Answer {
                 answer.usage = Some(usage);
                 Vec::new()
             }
+            AgentEvent::Requests(requests) => {
+                answer.requests = requests;
+                Vec::new()
+            }
             AgentEvent::Model(model) => {
                 self.model = Some(model);
                 Vec::new()
@@ -350,7 +356,13 @@ impl Answer {
             .collect();
         if !silent || result.is_ok() {
             let text = answer.take_text();
-            bodies.push(self.spoken(text, Vec::new(), answer.usage, result.is_err()));
+            let mut spoken = self.spoken(text, Vec::new(), answer.usage, result.is_err());
+            if let Body::Message(message) = &mut spoken
+                && message.usage.is_some()
+            {
+                message.requests = std::mem::take(&mut answer.requests);
+            }
+            bodies.push(spoken);
         }
         let end = match result {
             Ok(_) => TurnEnd::Answered,

@@ -62,6 +62,19 @@ pub trait Importer: std::fmt::Debug + Sync {
     /// with many of them needs no more memory than the largest.
     fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError>;
 
+    /// Reads one session of a file, by the id that the program gave it.
+    fn read_session(&self, input: &Input<'_>, id: &str) -> Result<Option<Foreign>, ReadError> {
+        let mut found = None;
+        self.read(input, &mut |session| {
+            if session.source.original != id {
+                return ControlFlow::Continue(());
+            }
+            found = Some(session);
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
     /// Returns the files and folders where the program keeps its sessions. `env` reads environment
     /// variables; `home` is the home folder.
     fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf>;

@@ -9,6 +9,7 @@ mod session;
 mod tests;
 mod tree;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 use crate::importer::{Importer, Input, ReadError, Take, text_at, value_of};
 use session::Session;
+use tertulia_core::foreign::Foreign;
 
 /// Name of the program in `import --from`.
 const PROGRAM: &str = "opencode";
@@ -59,7 +61,7 @@ impl Importer for Opencode {
 
     fn read(&self, input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
         if input.beginning()?.starts_with(DATABASE) {
-            return read_database(input, take);
+            return read_database(input, None, take);
         }
         if tree::is_part(input.path) {
             // It belongs to a session, which is read from its own file.
@@ -79,6 +81,19 @@ impl Importer for Opencode {
         Ok(())
     }
 
+    fn read_session(&self, input: &Input<'_>, id: &str) -> Result<Option<Foreign>, ReadError> {
+        let mut found = None;
+        let mut take = |session| {
+            found = Some(session);
+            ControlFlow::Break(())
+        };
+        match input.beginning()?.starts_with(DATABASE) {
+            true => read_database(input, Some(id), &mut take)?,
+            false => self.read(input, &mut take)?,
+        }
+        Ok(found.filter(|session: &Foreign| session.source.original == id))
+    }
+
     fn places(&self, home: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
         let data = env("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
         let folder = data.join("opencode");
@@ -87,9 +102,13 @@ impl Importer for Opencode {
 }
 
 #[cfg(feature = "sqlite")]
-fn read_database(input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError> {
+fn read_database(
+    input: &Input<'_>,
+    wanted: Option<&str>,
+    take: &mut Take<'_>,
+) -> Result<(), ReadError> {
     match input.content {
-        None => database::read(input.path, take),
+        None => database::read(input.path, wanted, take),
         Some(_) => Err(ReadError::Invalid(
             "a database cannot be read from standard input; name its file".to_owned(),
         )),
@@ -97,7 +116,7 @@ fn read_database(input: &Input<'_>, take: &mut Take<'_>) -> Result<(), ReadError
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn read_database(_: &Input<'_>, _: &mut Take<'_>) -> Result<(), ReadError> {
+fn read_database(_: &Input<'_>, _: Option<&str>, _: &mut Take<'_>) -> Result<(), ReadError> {
     Err(ReadError::Invalid(
         "this program was built without support for databases".to_owned(),
     ))

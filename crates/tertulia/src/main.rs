@@ -15,6 +15,7 @@ mod guard;
 mod input;
 mod link;
 mod moment;
+mod native_files;
 mod open;
 mod participants;
 mod private_file;

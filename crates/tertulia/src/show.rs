@@ -129,6 +129,7 @@ pub fn event_object(event: &AgentEvent) -> Option<Value> {
         AgentEvent::Unknown(value) => json!({ "type": "agent.event", "event": value }),
         AgentEvent::ToolOutput { .. }
         | AgentEvent::Usage(_)
+        | AgentEvent::Requests(_)
         | AgentEvent::Session(_)
         | AgentEvent::Model(_) => return None,
     })
@@ -180,7 +181,8 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
         AgentEvent::Text(_)
         | AgentEvent::Reasoning(_)
         | AgentEvent::ToolOutput { .. }
-        | AgentEvent::Usage(_) => return None,
+        | AgentEvent::Usage(_)
+        | AgentEvent::Requests(_) => return None,
     })
 }
 

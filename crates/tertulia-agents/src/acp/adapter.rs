@@ -69,6 +69,16 @@ impl Adapter {
         }
     }
 
+    /// Name of the importer of the sessions of the adapter's program.
+    pub const fn history(self) -> &'static str {
+        match self {
+            Adapter::Claude => "claude-code",
+            Adapter::Codex => "codex",
+            Adapter::Gemini => "gemini-cli",
+            Adapter::OpenCode => "opencode",
+        }
+    }
+
     /// Returns whose home holds the agent's sessions, if it has no other option to save none.
     pub(super) fn place(self) -> Option<Place> {
         match self {

@@ -15,9 +15,11 @@ mod watch;
 mod wire;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use self::adapter::{Adapter, Manner};
@@ -29,11 +31,13 @@ use super::folder::Folder;
 use super::mention::{self, Mentions};
 use super::process::{ProcessError, Program};
 use super::scratch::{Homes, Scratch};
+use super::session_files::{self, SessionFiles};
 use super::{
-    Agent, AgentError, AgentRequest, AgentSink, FailureKind, Outcome, Patience, Readiness,
-    ToolSide, Whence,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Patience,
+    Readiness, ToolSide, Whence,
 };
 use crate::approval::Approval;
+use tertulia_core::entry::Usage;
 
 /// Usual value of [`Acp::grace`].
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -59,6 +63,8 @@ pub struct Acp {
     pub asks: bool,
     /// Locations of the programs' files, for programs that have no option to save nothing.
     pub homes: Option<Homes>,
+    /// The files in which the agent's program keeps its sessions, for what its events lack.
+    pub session_files: Option<Arc<dyn SessionFiles>>,
     /// Text that precedes the first prompt of a session.
     pub system: Option<String>,
     /// Time limits of an answer.
@@ -287,12 +293,29 @@ impl Acp {
             free: known.map(Adapter::unasked_kinds).unwrap_or_default(),
             always: live.always.clone(),
         };
+        let began = Timestamp::now();
         let prompted = turn::prompt(live, watch, &place.session, words, policy).await;
         live.always.clone_from(&prompted.always);
+        if prompted.end.is_ok() && !question.ephemeral {
+            let usage = prompted.usage.unwrap_or_default();
+            self.say_requests(&place.session, began, usage, watch).await;
+        }
         if question.ephemeral && !matches!(prompted.end, Err(End::Lost(_))) {
             session::delete(live).await;
         }
         prompted
+    }
+
+    /// Names the requests of an answer, which the protocol does not.
+    async fn say_requests(&self, session: &str, began: Timestamp, usage: Usage, watch: &Watch<'_>) {
+        let Some(files) = &self.session_files else {
+            return;
+        };
+        let recorded = session_files::read_from_running(files, session, began, usage).await;
+        if let Some(recorded) = recorded {
+            // If nobody listens any more, the answer is cancelled.
+            let _ = watch.say(AgentEvent::Requests(recorded.requests)).await;
+        }
     }
 
     /// Returns which known program the agent is.

@@ -84,6 +84,8 @@ pub(super) struct Prompted {
     pub(super) heard: bool,
     /// Kinds of tools that it was told to run unasked from now on.
     pub(super) always: BTreeSet<String>,
+    /// Usage of the answer, if it was told.
+    pub(super) usage: Option<Usage>,
 }
 
 impl Prompted {
@@ -93,6 +95,7 @@ impl Prompted {
             end: Err(end),
             heard: true,
             always: BTreeSet::new(),
+            usage: None,
         }
     }
 }
@@ -131,7 +134,11 @@ pub(super) async fn prompt(
         match turn.next_prompt(&told).await {
             Some(next) => words = next,
             None => {
+                if let Ok(told) = &told {
+                    turn.count(told);
+                }
                 return Prompted {
+                    usage: turn.spent,
                     heard: turn.updates.heard(),
                     always: std::mem::take(&mut turn.policy.always),
                     end: turn.end(told).await,
@@ -335,7 +342,6 @@ impl Turn<'_> {
             }
             Err(Unanswered::Told(error)) => return Err(End::Told(error)),
         };
-        self.count(&told);
         let usage = self.spent.map(AgentEvent::Usage);
         let reason = told["stopReason"].as_str().unwrap_or_default();
         let turn = failure::Turn {

@@ -13,6 +13,7 @@ use super::reading::{
 };
 use crate::{AgentEvent, FailureKind, Retry, denied, failure};
 use tertulia_core::entry::Usage;
+use tertulia_core::foreign::claude_usage_id;
 
 /// Tool whose input is a to-do list.
 const TODO_TOOL: &str = "TodoWrite";
@@ -36,6 +37,8 @@ pub(super) struct Claude {
     denied: HashSet<String>,
     /// Error name of the last synthetic message: the final event leaves it out.
     error: Option<String>,
+    /// Requests that were answered, as Claude Code's files name their usage.
+    requests: Vec<String>,
     /// Control requests, not yet taken.
     controls: Vec<Control>,
     result: Option<Value>,
@@ -189,6 +192,7 @@ impl Claude {
         }
         let said = self.streamed.as_deref() == Some(words(event, "/message/id"));
         let quiet = said || is_of_another(event);
+        self.note_request(event);
         if !quiet {
             self.begin_again();
         }
@@ -206,6 +210,15 @@ impl Claude {
             }
         }
         events
+    }
+
+    /// Notes the request of a message. A subagent's is part of its own session.
+    fn note_request(&mut self, event: &Value) {
+        let message = words(event, "/message/id");
+        let name = claude_usage_id(message, event.get("request_id").and_then(Value::as_str));
+        if !message.is_empty() && !is_of_another(event) && !self.requests.contains(&name) {
+            self.requests.push(name);
+        }
     }
 
     fn tool_use(&mut self, block: &Value) -> AgentEvent {
@@ -260,6 +273,9 @@ impl Claude {
         };
         if usage != Usage::default() {
             events.push(AgentEvent::Usage(usage));
+        }
+        if !self.requests.is_empty() {
+            events.push(AgentEvent::Requests(std::mem::take(&mut self.requests)));
         }
         self.result = Some(result);
         events
@@ -387,6 +403,27 @@ mod tests {
             {"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}});
         assert!(matches!(&claude.event(call)[..], [AgentEvent::Todos(list)] if list.len() == 1));
         assert_eq!(claude.event(result), []);
+    }
+
+    #[test]
+    fn requests_are_named_as_in_its_files() {
+        let mut claude = Claude::default();
+        let message = |id: &str, request: Option<&str>, task: Option<&str>| {
+            json!({"type": "assistant", "request_id": request, "parent_tool_use_id": task,
+                "message": {"id": id, "content": [{"type": "text", "text": "x"}]}})
+        };
+        // Each block of a message comes as an event of its own.
+        for event in [
+            message("m1", Some("r1"), None),
+            message("m1", Some("r1"), None),
+            message("inner", Some("r2"), Some("t")),
+            message("m2", None, None),
+        ] {
+            claude.event(event);
+        }
+        let events = claude.event(json!({"type": "result", "is_error": false}));
+        let named = ["m1:r1", "m2"].map(str::to_owned).to_vec();
+        assert_eq!(events, [AgentEvent::Requests(named)]);
     }
 
     #[test]

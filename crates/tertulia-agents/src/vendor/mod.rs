@@ -4,7 +4,6 @@
 
 mod claude;
 mod codex;
-mod codex_file;
 mod gemini;
 mod launch;
 mod lines;
@@ -16,6 +15,7 @@ mod refusal;
 mod turn;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +24,7 @@ use super::bypass::CommandLine;
 use super::folder::Folder;
 use super::prompt::Recall;
 use super::scratch::Homes;
+use super::session_files::SessionFiles;
 use super::{
     Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, NativeSession, Outcome,
     Patience, Readiness, ToolSide, Whence,
@@ -84,7 +85,7 @@ impl Vendor {
     }
 
     /// Name of the importer of the program's sessions.
-    const fn history(self) -> &'static str {
+    pub const fn history(self) -> &'static str {
         match self {
             Vendor::Claude => "claude-code",
             Vendor::Codex => "codex",
@@ -149,8 +150,10 @@ pub struct VendorProgram {
     pub whence: Whence,
     /// Number of the program's own retries of failed requests, if it has such an option.
     pub retries: u32,
-    /// Locations of the programs' files, for what their options and events lack.
+    /// Locations of the programs' files, for programs that have no option to save nothing.
     pub homes: Option<Homes>,
+    /// The program's own files, for what its events lack.
+    pub session_files: Option<Arc<dyn SessionFiles>>,
     /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -11,11 +12,12 @@ use super::launch::{Launch, Surroundings, launch};
 use super::listen::{OutputReader, PermissionQueue};
 use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
-use super::{Vendor, VendorProgram, codex_file};
+use super::{Vendor, VendorProgram};
 use crate::folder::Folder;
 use crate::opencode;
 use crate::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::scratch::{Place, Scratch};
+use crate::session_files;
 use crate::{AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, NativeSession, failure};
 
 /// Time limit for printing the version.
@@ -87,6 +89,7 @@ impl VendorProgram {
         // Cancelled after the last event, or together with the sink's token.
         let stop = sink.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
+        let began = Timestamp::now();
         let mut reader = Reader::new(self.vendor, spent);
         let (input, answers) = input(&stdin, asks);
         let output = OutputReader {
@@ -105,20 +108,33 @@ impl VendorProgram {
             FailureKind::Cancelled => error,
             _ => self.advised(error),
         })?;
-        let thread = reader.session().map(str::to_owned);
-        if let Some(model) = self.recorded_model(thread).await {
-            sink.say(AgentEvent::Model(model)).await?;
+        if !question.ephemeral && reader.over().is_some() {
+            self.say_recorded(reader.session(), began, sink).await?;
         }
         self.judged(reader, finished, native.is_some())
     }
 
-    /// Returns the model that the program recorded for the turn, if its events do not name it.
-    async fn recorded_model(&self, thread: Option<String>) -> Option<String> {
+    /// Says what the program recorded of the answer and its events do not tell.
+    async fn say_recorded(
+        &self,
+        session: Option<&str>,
+        began: Timestamp,
+        sink: &AgentSink,
+    ) -> Result<(), AgentError> {
+        // Claude Code's events tell all of it.
+        let files = self.session_files.as_ref();
+        let files = files.filter(|_| self.vendor != Vendor::Claude);
+        let (Some(files), Some(session)) = (files, session) else {
+            return Ok(());
+        };
+        let Some(recorded) = session_files::read(files, session, began).await else {
+            return Ok(());
+        };
         let is_unknown = self.vendor == Vendor::Codex && self.model.is_none();
-        let home = self.homes.as_ref().filter(|_| is_unknown)?.codex.clone();
-        let thread = thread?;
-        let read = tokio::task::spawn_blocking(move || codex_file::model(&home, &thread));
-        read.await.ok().flatten()
+        if let Some(model) = recorded.model.filter(|_| is_unknown) {
+            sink.say(AgentEvent::Model(model)).await?;
+        }
+        sink.say(AgentEvent::Requests(recorded.requests)).await
     }
 
     /// Returns the working directory: the folder where the resumed session began, if any.

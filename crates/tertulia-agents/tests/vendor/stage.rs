@@ -64,6 +64,7 @@ impl Stage {
             whence: Whence::settings(vendor.name()),
             retries: 1,
             homes: None,
+            session_files: None,
             found: Some(path),
         }
     }

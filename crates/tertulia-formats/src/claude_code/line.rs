@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::machine_text;
 use crate::importer::{Answer, SessionBuilder, Skipped, count_at, is_true_at, text_at};
 use tertulia_core::entry::{ToolCall, ToolOutcome, Usage};
+use tertulia_core::foreign::claude_usage_id;
 
 /// What a line leaves for the next one.
 #[derive(Debug, Default)]
@@ -224,19 +225,12 @@ fn assistant(
             text: &written.join("\n"),
             thought,
             tool_calls,
-            usage_id: usage.map(|_| usage_id(line, message)),
+            usage_id: usage.map(|_| claude_usage_id(message, text_at(line, "/requestId"))),
             usage,
             model,
             interrupted: is_true_at(line, "/isAbortedMidStream"),
         },
     );
-}
-
-fn usage_id(line: &Value, message: &str) -> String {
-    match text_at(line, "/requestId") {
-        Some(request) => format!("{message}:{request}"),
-        None => message.to_owned(),
-    }
 }
 
 /// Returns the usage of the answer. Only the last line of an answer keeps it, which has the final

@@ -10,12 +10,18 @@ use serde_json::{Value, json};
 use super::session::Session;
 use crate::importer::{Database, ReadError, Take};
 
-/// Reads all sessions, oldest first: forks come after their origins.
-pub(super) fn read(path: &Path, take: &mut Take<'_>) -> Result<(), ReadError> {
+/// Reads all sessions, oldest first: forks come after their origins. With `wanted`, reads this one
+/// only.
+pub(super) fn read(
+    path: &Path,
+    wanted: Option<&str>,
+    take: &mut Take<'_>,
+) -> Result<(), ReadError> {
     let database = Database::open(path)?;
     let ids = database.read(|connection| {
-        let mut rows = connection.prepare("SELECT id FROM session ORDER BY time_created, id")?;
-        let ids = rows.query_map([], |row| row.get::<_, String>(0))?;
+        let words = "SELECT id FROM session WHERE ?1 IS NULL OR id = ?1 ORDER BY time_created, id";
+        let mut rows = connection.prepare(words)?;
+        let ids = rows.query_map([wanted], |row| row.get::<_, String>(0))?;
         ids.collect::<rusqlite::Result<Vec<String>>>()
     })?;
     let mut failures = Vec::new();

@@ -64,6 +64,7 @@ impl Stage {
             work_dir: self.path().to_owned(),
             asks: false,
             homes: None,
+            session_files: None,
             system: None,
             patience: Patience {
                 total: Duration::from_secs(60),

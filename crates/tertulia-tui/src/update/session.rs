@@ -362,6 +362,7 @@ fn apply_agent_event(state: &mut State, event: AgentEvent, now: Now) {
         AgentEvent::Text(_)
         | AgentEvent::Reasoning(_)
         | AgentEvent::Usage(_)
+        | AgentEvent::Requests(_)
         | AgentEvent::Session(_)
         | AgentEvent::Unknown(_) => {}
     }

@@ -3,18 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tertulia_agents::acp::adapter::Adapter;
 use tertulia_agents::acp::{self, Acp, Connection};
 use tertulia_agents::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
 use tertulia_agents::command::{Command, ReadOnly};
 use tertulia_agents::demo::Demo;
 use tertulia_agents::process::Kernel;
 use tertulia_agents::scratch::Homes;
+use tertulia_agents::session_files::SessionFiles;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{Agent, Patience, Whence};
 
 use super::{ACP, COMMAND, DEMO};
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::native_files::NativeFiles;
 use crate::settings::{AgentSettings, Settings, Source};
 
 /// Builds the agent that the settings describe.
@@ -149,6 +152,7 @@ fn program_of(
         without: without(described),
         work_dir: Some(settings.cwd.clone()),
         homes: homes(described),
+        session_files: session_files(vendor.history(), described),
         system: described.own_system(),
         patience: patience(described),
         whence: whence(name, described),
@@ -158,7 +162,9 @@ fn program_of(
 
 fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Acp> {
     let command = command_of(name, described)?;
+    let adapter = Adapter::of(&command, &described.args);
     Ok(Acp {
+        session_files: adapter.and_then(|it| session_files(it.history(), described)),
         name: name.to_owned(),
         model: described.model.clone(),
         found: env::program(&command),
@@ -250,6 +256,12 @@ fn homes(described: &AgentSettings) -> Option<Homes> {
         codex: set("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
         scratch: env::scratch(),
     })
+}
+
+/// Returns the files in which a program keeps its sessions, according to the agent's environment.
+fn session_files(program: &str, described: &AgentSettings) -> Option<Arc<dyn SessionFiles>> {
+    let files = NativeFiles::of(program, &described.env)?;
+    Some(Arc::new(files))
 }
 
 fn patience(described: &AgentSettings) -> Patience {

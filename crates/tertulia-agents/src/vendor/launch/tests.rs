@@ -17,6 +17,7 @@ fn program(vendor: Vendor) -> VendorProgram {
         whence: Whence::settings("bot"),
         retries: 2,
         homes: None,
+        session_files: None,
         found: None,
     }
 }
