@@ -104,6 +104,10 @@ pub struct SessionMeta {
     /// Ids of the agents' own sessions that later ones replaced: their programs still have them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past_natives: Vec<PastNative>,
+    /// The first requests of answers that programs gave here: by them, a copy is recognised that a
+    /// program made of its own session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
     /// The team's current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -202,6 +206,7 @@ impl SessionMeta {
             authors: Vec::new(),
             natives: Vec::new(),
             past_natives: Vec::new(),
+            requests: Vec::new(),
             task: None,
             team_file: None,
             heirs: BTreeMap::new(),
@@ -245,6 +250,7 @@ impl SessionMeta {
                 if self.messages == 0 && self.source.is_some() {
                     self.first = Some(entry.id);
                 }
+                self.note_requests(message);
                 self.hear(entry.at, message);
             }
             Body::Failed(failed) => {

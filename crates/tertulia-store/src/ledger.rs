@@ -10,7 +10,8 @@
 //! there is another one. Its figures are the highest of all copies, and a copy tells the model if the
 //! owner does not. Which copy counts depends on the copies alone, not on the order in which they were
 //! read. What a program wrote while tertulia waited for its answer counts for the session that ran it,
-//! not for an import of the program's file.
+//! not for an import of the program's file, nor of a copy of that: the recorded answer names its
+//! requests, and where it does not, the times tell.
 //!
 //! Parts: `facts` (an entry to rows, pure), `catch_up` (reads the store), `coverage`
 //! (imports of what tertulia ran), `record` (writes rows),
@@ -28,7 +29,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::index::discard;
-use super::sqlite::trouble;
+use super::sqlite::{trouble, use_wal_patiently};
 use super::{Store, StoreError, StoreResult, place};
 use tertulia_core::id::SessionId;
 
@@ -38,7 +39,7 @@ pub use figures::FileTouched;
 /// Name of the derived file.
 pub(super) const NAME: &str = "ledger";
 /// Changes whenever rows are derived differently; a ledger of another version is rebuilt.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// How long removing a purged session waits for another process that catches up.
 const PURGE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -51,6 +52,7 @@ const PURGE_PATIENCE: Duration = Duration::from_secs(5);
 /// - `entry`: messages and compactions. `event` identifies the usage, `own` tells whether the entry
 ///   itself does so, `counts` is how it counts (see `record`). `prompt` tells whether an agent was
 ///   given the message, `covered` whether another session ran the program that wrote it.
+/// - `request`: events of a program's file that the usage of an entry is of.
 /// - `link`: the programs' own sessions that a session ran.
 /// - `call`: tool calls, the `n`th of an entry. `outcome` is empty until the result is there.
 /// - `file`: files that a call names.
@@ -74,6 +76,11 @@ CREATE TABLE entry(
   prompt INTEGER NOT NULL, covered INTEGER NOT NULL,
   PRIMARY KEY(session, seq)
 ) WITHOUT ROWID;
+CREATE TABLE request(
+  event BLOB NOT NULL, session INTEGER NOT NULL, seq INTEGER NOT NULL,
+  PRIMARY KEY(event, session, seq)
+) WITHOUT ROWID;
+CREATE INDEX request_session ON request(session);
 CREATE INDEX session_original ON session(original) WHERE original IS NOT NULL;
 CREATE TABLE link(
   session INTEGER NOT NULL, seq INTEGER NOT NULL, agent INTEGER NOT NULL, native TEXT NOT NULL,
@@ -94,7 +101,7 @@ CREATE TABLE file(
 CREATE INDEX file_path ON file(path);";
 
 const TABLES: &[&str] = &[
-    "state", "name", "path", "session", "link", "entry", "call", "file",
+    "state", "name", "path", "session", "link", "entry", "request", "call", "file",
 ];
 
 /// The open ledger. Its operations block the calling thread.
@@ -213,7 +220,7 @@ fn lay_out(connection: Connection, patience: Duration) -> rusqlite::Result<Conne
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
     };
     if version(&connection)? != VERSION {
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        use_wal_patiently(&connection, patience)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         // Another process may have made the tables meanwhile.
         if version(&connection)? != VERSION {

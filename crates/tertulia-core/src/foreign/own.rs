@@ -162,6 +162,9 @@ impl LogDigest {
         let usage = message.usage_id.clone();
         self.usage
             .insert(usage.unwrap_or_else(|| entry.id.to_string()), place);
+        for request in &message.requests {
+            self.usage.insert(request.clone(), place);
+        }
         let calls = message.tool_calls.iter().map(|call| &call.id);
         for call in calls.chain(&message.tool_call_id) {
             self.calls.insert(call.clone(), place);

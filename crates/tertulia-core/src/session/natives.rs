@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::SessionMeta;
-use crate::entry::{Linked, Usage};
+use crate::entry::{Linked, Message, Usage};
 use crate::id::Seq;
 
 /// Number of replaced sessions that are remembered: some agents begin one with every process.
 const PAST: usize = 100;
+/// Number of requests that are remembered: a copy begins with the first ones.
+const REQUESTS: usize = 4;
 
 /// An agent's own session, in the agent's own store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,12 @@ pub struct PastNative {
 }
 
 impl SessionMeta {
+    pub(super) fn note_requests(&mut self, message: &Message) {
+        let room = REQUESTS.saturating_sub(self.requests.len());
+        self.requests
+            .extend(message.requests.iter().take(room).cloned());
+    }
+
     pub(super) fn link(&mut self, linked: &Linked, since: Seq) {
         self.answered_by = Some(linked.agent.clone());
         let (replaced, others) = std::mem::take(&mut self.natives)

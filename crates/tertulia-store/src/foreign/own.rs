@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::recorded::{Branch, PAGE, Trail};
 use super::{Doing, Intake, Taken, origin};
 use crate::{SessionLock, StoreError, StoreResult};
-use tertulia_core::entry::{Entry, Head, Imported, Relation, Speaker, SpeakerKind};
+use tertulia_core::entry::{Entry, Head, Relation, Speaker, SpeakerKind};
 use tertulia_core::foreign::{Continuation, Foreign, LogDigest, Provenance};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, Trash};
@@ -25,8 +25,18 @@ pub(super) struct OwnSessions {
     sessions: Vec<SessionId>,
     /// Sessions of programs that tertulia ran, with the agent's name.
     runs: HashMap<String, (SessionId, String)>,
+    /// The same by the first requests of their answers.
+    requests: HashMap<String, (SessionId, String)>,
     /// Exported sessions, by program.
     exports: HashMap<String, HashMap<String, SessionId>>,
+}
+
+/// The session that a file is of.
+struct OwnSession {
+    id: SessionId,
+    provenance: Provenance,
+    /// True if the program made the file as a copy of its session: then the two go on separately.
+    is_copy: bool,
 }
 
 impl OwnSessions {
@@ -45,18 +55,42 @@ impl OwnSessions {
                 .entry(native.clone())
                 .or_insert_with(|| (meta.id, agent.clone()));
         }
+        let agent = meta.natives.first().map(|native| &native.agent);
+        let agent = agent.or(meta.answered_by.as_ref());
+        for (request, agent) in meta.requests.iter().zip(agent.into_iter().cycle()) {
+            self.requests
+                .entry(request.clone())
+                .or_insert_with(|| (meta.id, agent.clone()));
+        }
     }
 
-    fn find(&mut self, source: &Imported) -> Option<(SessionId, Provenance)> {
+    fn find(&mut self, talk: &Foreign) -> Option<OwnSession> {
+        let found = |id, provenance| OwnSession {
+            id,
+            provenance,
+            is_copy: false,
+        };
+        let source = &talk.source;
         let (program, original) = (&source.program, &source.original);
         if let Some((id, agent)) = self.runs.get(original) {
-            return Some((*id, Provenance::Run(agent.clone())));
+            return Some(found(*id, Provenance::Run(agent.clone())));
+        }
+        // A copy begins as the session does: the first answer tells.
+        let mut usage = talk
+            .said
+            .iter()
+            .filter_map(|said| said.message.usage_id.as_ref());
+        if let Some((id, agent)) = usage.next().and_then(|first| self.requests.get(first)) {
+            return Some(OwnSession {
+                is_copy: true,
+                ..found(*id, Provenance::Run(agent.clone()))
+            });
         }
         // The program may have given a copy of the file another id.
         let named = source.exported_from.as_ref();
         let named = named.and_then(|id| id.parse().ok().map(SessionId::new));
         if let Some(id) = named.filter(|id| self.sessions.contains(id)) {
-            return Some((id, Provenance::Export));
+            return Some(found(id, Provenance::Export));
         }
         let sessions = &self.sessions;
         let exports = self.exports.entry(program.clone()).or_insert_with(|| {
@@ -64,29 +98,26 @@ impl OwnSessions {
             ids.map(|id| (Foreign::export_id(program, *id), *id))
                 .collect()
         });
-        Some((*exports.get(original)?, Provenance::Export))
+        Some(found(*exports.get(original)?, Provenance::Export))
     }
 }
 
 impl Intake<'_> {
     /// Imports a file of a session that is here already. Returns `None` if it is of another one.
     pub(super) async fn take_in_own(&mut self, talk: &Foreign) -> StoreResult<Option<Taken>> {
-        let Some((session, provenance)) = self.own_session(talk).await? else {
+        let Some(own) = self.own_session(talk).await? else {
             return Ok(None);
         };
         for _ in 1..ATTEMPTS {
-            match self.take_in_own_once(talk, session, &provenance).await {
+            match self.take_in_own_once(talk, &own).await {
                 Err(StoreError::Exists(_) | StoreError::Conflict { .. }) => {}
                 taken => return taken,
             }
         }
-        self.take_in_own_once(talk, session, &provenance).await
+        self.take_in_own_once(talk, &own).await
     }
 
-    async fn own_session(
-        &mut self,
-        talk: &Foreign,
-    ) -> StoreResult<Option<(SessionId, Provenance)>> {
+    async fn own_session(&mut self, talk: &Foreign) -> StoreResult<Option<OwnSession>> {
         if self.own.is_none() {
             let everything = Filter {
                 trash: Trash::With,
@@ -101,22 +132,22 @@ impl Intake<'_> {
             self.own = Some(own);
         }
         let own = self.own.as_mut();
-        Ok(own.and_then(|own| own.find(&talk.source)))
+        Ok(own.and_then(|own| own.find(talk)))
     }
 
     async fn take_in_own_once(
         &mut self,
         talk: &Foreign,
-        session: SessionId,
-        provenance: &Provenance,
+        own: &OwnSession,
     ) -> StoreResult<Option<Taken>> {
+        let provenance = &own.provenance;
         let taken = |taken: Taken| {
             Ok(Some(Taken {
                 own: Some(provenance.clone()),
                 ..taken
             }))
         };
-        let (mut id, mut branch, mut here) = (session, None, talk.clone());
+        let (mut id, mut branch, mut here) = (own.id, None, talk.clone());
         // Each iteration shares more messages with the session than the previous one.
         for _ in 0..=talk.said.len() + 1 {
             let Some(digest) = self.digest(talk, id, provenance).await? else {
@@ -138,7 +169,8 @@ impl Intake<'_> {
                 return taken(waits);
             };
             say_as(digest.speaker(), &mut here);
-            if is_end {
+            let is_separate = own.is_copy && id == own.id;
+            if is_end && !is_separate {
                 let trail = Trail::ending(digest.end());
                 return taken(self.write_more(&here, id, trail, shared).await?);
             }

@@ -23,6 +23,8 @@ pub(super) struct EntryFacts {
     pub(super) event: Event,
     /// True if the event is known by the entry's own id: it is no copy.
     pub(super) own: bool,
+    /// Events of a program's file that the entry's usage is of.
+    pub(super) requests: Vec<Event>,
     /// True for a message that is not an agent's or a tool's.
     pub(super) prompt: bool,
     /// True for a message, false for a compaction.
@@ -80,6 +82,7 @@ fn of_message(entry: &Entry, message: &Message, cwd: Option<&str>) -> EntryFacts
         at: entry.at.as_microsecond(),
         event: key_of(entry, message.usage_id.as_deref()),
         own: message.usage_id.is_none(),
+        requests: message.requests.iter().map(|id| key(id)).collect(),
         prompt: message.speaker.kind != SpeakerKind::Ai && message.role != Role::Tool,
         is_message: true,
         agent: (message.speaker.kind == SpeakerKind::Ai).then(|| message.speaker.name.clone()),
@@ -110,6 +113,7 @@ fn of_compaction(entry: &Entry, compacted: &Compacted) -> Option<EntryFacts> {
         at: entry.at.as_microsecond(),
         event: key_of(entry, None),
         own: true,
+        requests: Vec::new(),
         prompt: false,
         is_message: false,
         agent: Some(compacted.agent.clone()),
@@ -128,6 +132,7 @@ fn of_sealed(entry: &Entry, sealed: &Sealed) -> Option<EntryFacts> {
         at: entry.at.as_microsecond(),
         event: key_of(entry, None),
         own: true,
+        requests: Vec::new(),
         prompt: false,
         is_message,
         agent: None,
@@ -141,8 +146,14 @@ fn of_sealed(entry: &Entry, sealed: &Sealed) -> Option<EntryFacts> {
 /// Returns the key of an entry's usage. A copy names the original by `usage_id`; an original is
 /// known by its own id.
 fn key_of(entry: &Entry, usage_id: Option<&str>) -> Event {
-    let own = entry.id.to_string();
-    let hash = Hash::of_text(usage_id.unwrap_or(&own));
+    match usage_id {
+        Some(id) => key(id),
+        None => key(&entry.id.to_string()),
+    }
+}
+
+fn key(id: &str) -> Event {
+    let hash = Hash::of_text(id);
     let mut key = [0; KEY];
     key.copy_from_slice(&hash.bytes()[..KEY]);
     key

@@ -249,8 +249,14 @@ fn record_entry(
     let has_copy = connection
         .prepare_cached("SELECT 1 FROM entry WHERE event = ?1 LIMIT 1")?
         .exists([&entry.event[..]])?;
-    if has_copy {
+    if has_copy || is_of_another(connection, &entry.event)? {
         shared.insert(entry.event);
+    }
+    for request in &entry.requests {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO request VALUES(?1,?2,?3)")?
+            .execute(params![&request[..], session, entry.seq.0])?;
+        shared.insert(*request);
     }
     let name = |text: &Option<String>| {
         let text = text.as_deref();
@@ -326,11 +332,15 @@ fn remove_rows(
     for event in events {
         shared.insert(event?);
     }
+    let mut select = connection.prepare_cached("SELECT event FROM request WHERE session = ?1")?;
+    for event in select.query_map([session], |row| row.get::<_, Event>(0))? {
+        shared.insert(event?);
+    }
     let mut select =
         connection.prepare_cached("SELECT DISTINCT path FROM file WHERE session = ?1")?;
     let paths = select.query_map([session], |row| row.get(0))?;
     let paths: Vec<i64> = paths.collect::<rusqlite::Result<_>>()?;
-    for table in ["link", "entry", "call", "file"] {
+    for table in ["link", "entry", "request", "call", "file"] {
         connection
             .prepare_cached(&format!("DELETE FROM {table} WHERE session = ?1"))?
             .execute([session])?;
@@ -417,6 +427,13 @@ impl EventCopy {
     }
 }
 
+/// Returns true if an event is part of what a recorded answer used: that one counts.
+fn is_of_another(connection: &Connection, event: &Event) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM request WHERE event = ?1 LIMIT 1")?
+        .exists([&event[..]])
+}
+
 /// Decides again which entries count for the given events.
 fn recount(connection: &Connection, events: &HashSet<Event>) -> rusqlite::Result<()> {
     let mut select = connection.prepare_cached(
@@ -429,8 +446,9 @@ fn recount(connection: &Connection, events: &HashSet<Event>) -> rusqlite::Result
     for event in events {
         let rows = select.query_map([&event[..]], EventCopy::read)?;
         let rows: Vec<EventCopy> = rows.collect::<rusqlite::Result<_>>()?;
+        let is_of_another = is_of_another(connection, event)?;
         let (covered, mut ranked): (Vec<&EventCopy>, Vec<&EventCopy>) =
-            rows.iter().partition(|copy| copy.covered);
+            rows.iter().partition(|copy| copy.covered || is_of_another);
         ranked.sort_by_cached_key(|copy| (copy.rank(&rows), copy.created, copy.id, copy.seq));
         let owner = ranked.first().map(|copy| copy.session);
         for (place, copy) in ranked.iter().enumerate() {

@@ -57,6 +57,35 @@ fn an_import_of_what_tertulia_ran_counts_for_the_session_that_ran_it() {
     assert_eq!(sums(&late), (5 + 1, Usage::told(13 + 100, 4)));
 }
 
+/// A copy that the program made of its session has another id and other times: the requests tell.
+#[test]
+fn a_copy_of_what_tertulia_ran_counts_for_the_session_that_ran_it() {
+    let store = SqliteStore::in_memory().unwrap();
+    let clock = still_clock(1);
+    let mut run = Writer::begin(&store, &clock);
+    let mut file = imported(&store, &clock, "copy of v");
+    let part = |input, id| answer(Usage::told(input, 1), Some(id));
+    file.append(&store, vec![human("hi"), part(4, "m1"), part(6, "m2")]);
+    let mut early = Ledger::in_memory().unwrap();
+    catch_up(&mut early, &store);
+    assert_eq!(sums(&early), (3, Usage::told(10, 2)));
+    let mut said = answer(Usage::told(10, 2), None);
+    if let Body::Message(message) = &mut said {
+        message.requests = vec!["m1".to_owned(), "m2".to_owned()];
+    }
+    run.append(&store, vec![human("hi"), linked("v"), said]);
+    file.append(&store, vec![human("more"), part(3, "m3")]);
+    let mut late = Ledger::in_memory().unwrap();
+    for ledger in [&mut early, &mut late] {
+        catch_up(ledger, &store);
+        assert_eq!(sums(ledger), (2 + 3, Usage::told(10 + 3, 2 + 1)));
+    }
+    assert_eq!(everything_in(&early), everything_in(&late));
+    now(store.purge(run.id)).unwrap();
+    catch_up(&mut late, &store);
+    assert_eq!(sums(&late), (5, Usage::told(4 + 6 + 3, 3)));
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Prompt,

@@ -10,6 +10,7 @@ mod keys;
 mod native;
 mod own_files;
 mod policy;
+mod requests;
 mod resuming;
 pub mod stage;
 mod stopped;

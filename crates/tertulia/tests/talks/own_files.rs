@@ -13,7 +13,7 @@ use super::native::Stage;
 use crate::home::{Home, until};
 
 /// Answers, and appends the turn to its own file as Claude Code does.
-const CLAUDE: &str = r#"
+pub const CLAUDE: &str = r#"
 now() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
 printf '{"type":"system","subtype":"init","session_id":"%s","tools":[],"model":"opus"}\n' "$id"
 wait_for() { [ -z "$GATE" ] || while [ ! -e "$GATE$1" ]; do sleep 0.1; done; }
@@ -23,7 +23,7 @@ printf '{"type":"user","uuid":"u%s","parentUuid":"p%s","sessionId":"%s","cwd":"/
 line() { printf '{"type":"assistant","uuid":"%s","parentUuid":"u%s","sessionId":"%s","timestamp":"%s","requestId":"req_%s","message":{"id":"msg_%s","role":"assistant","model":"opus","content":[%s],"usage":{"input_tokens":50,"output_tokens":1}}}\n' "$1" $n "$id" "$(now)" "$1" "$1" "$2"; }
 call='{"type":"tool_use","id":"toolu_'$n'","name":"Read","input":{"file_path":"/w/a"}}'
 line "c$n" "$call" >> "$file"
-printf '{"type":"assistant","message":{"id":"msg_c%s","role":"assistant","content":[%s]},"parent_tool_use_id":null,"session_id":"%s"}\n' $n "$call" "$id"
+printf '{"type":"assistant","message":{"id":"msg_c%s","role":"assistant","content":[%s]},"parent_tool_use_id":null,"session_id":"%s","request_id":"req_c%s"}\n' $n "$call" "$id" $n
 result='{"type":"tool_result","tool_use_id":"toolu_'$n'","content":"text"}'
 printf '{"type":"user","uuid":"r%s","parentUuid":"c%s","sessionId":"%s","timestamp":"%s","message":{"role":"user","content":[%s]}}\n' $n $n "$id" "$(now)" "$result" >> "$file"
 printf '{"type":"user","message":{"role":"user","content":[%s]},"parent_tool_use_id":null,"session_id":"%s"}\n' "$result" "$id"
@@ -31,12 +31,12 @@ wait_for 2
 text='{"type":"text","text":"answer '$n'"}'
 line "a$n" "$text" >> "$file"
 wait_for 3
-printf '{"type":"assistant","message":{"id":"msg_a%s","role":"assistant","content":[%s]},"parent_tool_use_id":null,"session_id":"%s"}\n' $n "$text" "$id"
+printf '{"type":"assistant","message":{"id":"msg_a%s","role":"assistant","content":[%s]},"parent_tool_use_id":null,"session_id":"%s","request_id":"req_a%s"}\n' $n "$text" "$id" $n
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"answer %s","usage":{"input_tokens":100,"output_tokens":2}}\n' "$id" $n
 "#;
 
 /// The same for Codex, which names neither messages nor requests while it answers.
-const CODEX: &str = r#"
+pub const CODEX: &str = r#"
 now() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
 words=$(sed ':a;N;$!ba;s/\n/\\n/g' "$LOG/said.$n"); file="$FILES/rollout-2026-01-02T03-04-05-$id.jsonl"
 turns=$(($(cat "$LOG/$id" 2>/dev/null || echo 0) + 1)); echo $turns > "$LOG/$id"
@@ -56,13 +56,13 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"output_tokens":%s}}
 "#;
 
 /// A stage whose program keeps files below the home folder.
-struct Kept {
-    stage: Stage,
-    files: PathBuf,
+pub struct Kept {
+    pub stage: Stage,
+    pub files: PathBuf,
 }
 
 impl Kept {
-    fn new(name: &'static str, script: &str, below: &str) -> Kept {
+    pub fn new(name: &'static str, script: &str, below: &str) -> Kept {
         let holder = Stage::new(name, "");
         let files = holder.home.folder(below);
         let script = format!("FILES='{}'\n{script}", files.display());
@@ -72,26 +72,26 @@ impl Kept {
         }
     }
 
-    fn claude() -> Kept {
+    pub fn claude() -> Kept {
         Kept::new("claude", CLAUDE, ".claude/projects/w")
     }
 
-    fn codex() -> Kept {
+    pub fn codex() -> Kept {
         Kept::new("codex", CODEX, ".codex/sessions")
     }
 
-    fn home(&self) -> &Home {
+    pub fn home(&self) -> &Home {
         &self.stage.home
     }
 
-    fn import(&self) -> Value {
+    pub fn import(&self) -> Value {
         let folder = self.files.display().to_string();
         let imported = self.home().run(&["import", &folder, "--json"]).ok().json();
         imported["imported"].clone()
     }
 
     /// Returns the number of sessions, input tokens and output tokens.
-    fn totals(&self) -> (u64, u64, u64) {
+    pub fn totals(&self) -> (u64, u64, u64) {
         let stats = self.home().run(&["stats", "--all", "--json"]).ok().json();
         let totals = &stats["totals"];
         let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{stats:#}"));
@@ -112,14 +112,19 @@ impl Kept {
 
     /// Adds a turn to Claude Code's file, as if the program had been used by itself.
     fn type_in_claude(&self, n: &str, words: &str, answer: &str) {
+        self.type_in("native-1", n, words, answer);
+    }
+
+    /// The same for a session with this id.
+    pub fn type_in(&self, id: &str, n: &str, words: &str, answer: &str) {
         let now = Timestamp::now();
         self.append(
-            "native-1.jsonl",
+            &format!("{id}.jsonl"),
             &[
                 json!({ "type": "user", "uuid": format!("nu{n}"), "parentUuid": "x", "timestamp": now,
-                    "sessionId": "native-1", "message": { "role": "user", "content": words } }),
+                    "sessionId": id, "message": { "role": "user", "content": words } }),
                 json!({ "type": "assistant", "uuid": format!("na{n}"), "parentUuid": format!("nu{n}"),
-                    "timestamp": now, "sessionId": "native-1", "requestId": format!("req_n{n}"),
+                    "timestamp": now, "sessionId": id, "requestId": format!("req_n{n}"),
                     "message": { "id": format!("msg_n{n}"), "role": "assistant", "model": "opus",
                         "content": [{ "type": "text", "text": answer }],
                         "usage": { "input_tokens": 7, "output_tokens": 3 } } }),
