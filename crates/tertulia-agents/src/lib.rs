@@ -56,6 +56,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -141,6 +142,8 @@ pub struct AgentRequest {
     /// System prompt for an agent with [`Agent::system_texts`]. Without one, as in a request for a
     /// summary, the agent uses these texts alone.
     pub system: Option<String>,
+    /// When the agent is asked.
+    pub asked_at: Option<Timestamp>,
     /// Unique id of the request: it marks the processes that belong to the answer.
     pub marker: String,
     /// Tools that the agent may request.

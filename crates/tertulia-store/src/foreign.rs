@@ -42,6 +42,9 @@ pub struct Intake<'a> {
     beginnings: Option<HashMap<EntryId, Vec<SessionId>>>,
     /// Sessions that other programs may have, too, once it matters.
     own: Option<OwnSessions>,
+    /// Those whose files were read: which session here each is, and where that one has its messages. A
+    /// fork that a program made of one names it by the program's id.
+    own_trails: HashMap<SessionId, (SessionId, Trail)>,
 }
 
 /// An imported conversation.
@@ -102,6 +105,7 @@ impl Sessions {
             trails: HashMap::new(),
             beginnings: None,
             own: None,
+            own_trails: HashMap::new(),
         }
     }
 }

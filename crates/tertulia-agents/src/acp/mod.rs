@@ -293,12 +293,13 @@ impl Acp {
             free: known.map(Adapter::unasked_kinds).unwrap_or_default(),
             always: live.always.clone(),
         };
-        let began = Timestamp::now();
         let prompted = turn::prompt(live, watch, &place.session, words, policy).await;
         live.always.clone_from(&prompted.always);
-        if prompted.end.is_ok() && !question.ephemeral {
+        if let Some(since) = question.asked_at.filter(|_| !question.ephemeral)
+            && prompted.end.is_ok()
+        {
             let usage = prompted.usage.unwrap_or_default();
-            self.say_requests(&place.session, began, usage, watch).await;
+            self.say_requests(&place.session, since, usage, watch).await;
         }
         if question.ephemeral && !matches!(prompted.end, Err(End::Lost(_))) {
             session::delete(live).await;
@@ -307,13 +308,13 @@ impl Acp {
     }
 
     /// Names the requests of an answer, which the protocol does not.
-    async fn say_requests(&self, session: &str, began: Timestamp, usage: Usage, watch: &Watch<'_>) {
+    async fn say_requests(&self, session: &str, since: Timestamp, usage: Usage, watch: &Watch<'_>) {
         let Some(files) = &self.session_files else {
             return;
         };
-        let recorded = session_files::read_from_running(files, session, began, usage).await;
+        let recorded = session_files::read_from_running(files, session, since, usage).await;
         if let Some(recorded) = recorded {
-            // If nobody listens any more, the answer is cancelled.
+            // Fails only if the answer is cancelled.
             let _ = watch.say(AgentEvent::Requests(recorded.requests)).await;
         }
     }

@@ -89,7 +89,6 @@ impl VendorProgram {
         // Cancelled after the last event, or together with the sink's token.
         let stop = sink.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
-        let began = Timestamp::now();
         let mut reader = Reader::new(self.vendor, spent);
         let (input, answers) = input(&stdin, asks);
         let output = OutputReader {
@@ -108,8 +107,10 @@ impl VendorProgram {
             FailureKind::Cancelled => error,
             _ => self.advised(error),
         })?;
-        if !question.ephemeral && reader.over().is_some() {
-            self.say_recorded(reader.session(), began, sink).await?;
+        if let Some(since) = question.asked_at.filter(|_| !question.ephemeral)
+            && reader.over().is_some()
+        {
+            self.say_recorded(reader.session(), since, sink).await?;
         }
         self.judged(reader, finished, native.is_some())
     }
@@ -118,7 +119,7 @@ impl VendorProgram {
     async fn say_recorded(
         &self,
         session: Option<&str>,
-        began: Timestamp,
+        since: Timestamp,
         sink: &AgentSink,
     ) -> Result<(), AgentError> {
         // Claude Code's events tell all of it.
@@ -127,7 +128,7 @@ impl VendorProgram {
         let (Some(files), Some(session)) = (files, session) else {
             return Ok(());
         };
-        let Some(recorded) = session_files::read(files, session, began).await else {
+        let Some(recorded) = session_files::read(files, session, since).await else {
             return Ok(());
         };
         let is_unknown = self.vendor == Vendor::Codex && self.model.is_none();

@@ -212,16 +212,7 @@ impl LogDigest {
 
     /// Returns where `session` continues the log, or `None` if they have nothing in common.
     pub fn compare(&self, session: &Foreign) -> Option<Continuation> {
-        let mut next = 0;
-        let places: Vec<Option<usize>> = session
-            .said
-            .iter()
-            .map(|said| {
-                let place = self.place_of(said, next);
-                next = place.map_or(next, |place| next.max(place + 1));
-                place
-            })
-            .collect();
+        let places = self.places(session);
         let last = places.iter().rposition(Option::is_some);
         let Some(last) = last else {
             return self.nothing_shared();
@@ -246,6 +237,23 @@ impl LogDigest {
             at: self.messages[*place].end,
             is_end: place + 1 == self.messages.len(),
         })
+    }
+
+    /// Returns where the log has the messages of `session` that it has.
+    pub fn heads(&self, session: &Foreign) -> Vec<(EntryId, Head)> {
+        let places = session.said.iter().zip(self.places(session));
+        let known = places.filter_map(|(said, place)| Some((said.id, self.messages[place?].end)));
+        known.collect()
+    }
+
+    fn places(&self, session: &Foreign) -> Vec<Option<usize>> {
+        let mut next = 0;
+        let places = session.said.iter().map(|said| {
+            let place = self.place_of(said, next);
+            next = place.map_or(next, |place| next.max(place + 1));
+            place
+        });
+        places.collect()
     }
 
     /// Returns where a session goes on of which the log has no message. The answer to the first

@@ -54,6 +54,7 @@ impl Asking<'_> {
                 None => self.native(&messages),
             },
             messages,
+            asked_at: Some(self.now()),
             marker: self.conversation.agent_marker(&self.agent),
             tools: self.tool_specs(),
             approval: self.approval(),

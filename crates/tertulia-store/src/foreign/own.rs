@@ -156,6 +156,10 @@ impl Intake<'_> {
             let Some(continuation) = digest.compare(talk) else {
                 return Ok(None);
             };
+            if id == own.id {
+                let trail = Trail::of(digest.heads(talk), digest.end());
+                self.own_trails.insert(talk.id, (id, trail));
+            }
             let Continuation { shared, at, is_end } = continuation;
             if shared == talk.said.len() {
                 return taken(Taken::known(id));

@@ -33,12 +33,18 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// Returns the trail of a log that ends here, of which no message is looked for.
-    pub(super) fn ending(end: Head) -> Trail {
+    /// Returns the trail of a log that has these messages and ends here.
+    pub(super) fn of(messages: Vec<(EntryId, Head)>, end: Head) -> Trail {
         Trail {
+            messages,
             end,
             ..Trail::default()
         }
+    }
+
+    /// Returns the trail of a log that ends here, of which no message is looked for.
+    pub(super) fn ending(end: Head) -> Trail {
+        Trail::of(Vec::new(), end)
     }
 
     fn read(&mut self, log: &Log) {
@@ -165,7 +171,10 @@ impl Intake<'_> {
         let Some(fork) = talk.fork.as_ref().filter(|fork| fork.from != talk.id) else {
             return self.longest_copy(talk).await;
         };
-        let trail = self.trail(fork.from).await?.unwrap_or_default();
+        let (from, trail) = match self.own_trails.get(&fork.from) {
+            Some((own, trail)) => (*own, trail.clone()),
+            None => (fork.from, self.trail(fork.from).await?.unwrap_or_default()),
+        };
         let (inherited, shared) = match &fork.beginning {
             Beginning::Copied(count) => {
                 let shared = trail.shared(talk, 0).min(*count);
@@ -177,7 +186,7 @@ impl Intake<'_> {
                 (place.map_or(0, |place| place + 1), 0)
             }
         };
-        Ok(trail.fork(fork.from, inherited, shared))
+        Ok(trail.fork(from, inherited, shared))
     }
 
     /// Returns where the session leaves the one with which it shares most. Some programs copy the

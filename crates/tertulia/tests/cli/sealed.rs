@@ -254,7 +254,7 @@ fn a_project_has_its_sessions_sealed_for_recipients_that_the_user_trusts() {
         let first = lines(home, "@").lines().next().unwrap().to_owned();
         let first: Value = serde_json::from_str(&first).unwrap();
         let key = STANDARD.decode(first["seal"]["key"].as_str().unwrap());
-        // Lengths do not tell: a wrapped key may have parts for nobody.
+        // Lengths do not tell: a wrapped key may have parts that are for no recipient.
         let key = String::from_utf8_lossy(&key.unwrap()).into_owned();
         key.matches("-> X25519 ").count()
     };

@@ -13,7 +13,7 @@ use crate::sqlite::SqliteStore;
 use crate::{Adopted, Redaction, Sessions, Start, Store};
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Kind, Linked, Role, human, plain};
-use tertulia_core::foreign::Said;
+use tertulia_core::foreign::{Beginning, ForeignFork, Said};
 use tertulia_core::id::EntryId;
 
 const PROGRAM: &str = "codex";
@@ -354,5 +354,39 @@ fn lines_of_an_export_are_known_by_the_entries_they_were_made_from() {
             said.id = Foreign::entry_id(PROGRAM, &entry.to_string());
         }
         assert_eq!(world.take_in(&talk).adopted, Adopted::Known { id });
+    });
+}
+
+#[test]
+fn a_fork_that_the_program_made_continues_the_session_here() {
+    with_each_store(|world| {
+        let id = world.run();
+        world.prompt(id, 25, "more");
+        world.answer(id, 29, AGENT, "yes");
+        let lines = [
+            ('u', 12, "do it"),
+            ('a', 19, "done"),
+            ('u', 26, "more"),
+            ('a', 28, "yes"),
+        ];
+        let own = file("v", &lines);
+        let mut fork = file("w", &[('u', 40, "instead"), ('a', 41, "so")]);
+        // It left after the first answer.
+        let shared = own.said[..2].iter().map(|said| said.id).collect();
+        fork.fork = Some(ForeignFork {
+            from: Foreign::session_id(PROGRAM, "v"),
+            beginning: Beginning::Referred(shared),
+        });
+        let mut intake = world.sessions.intake(Doing::Write);
+        let known = block_on(intake.take_in(&own)).unwrap().adopted;
+        assert_eq!(known, Adopted::Known { id });
+        let forked = block_on(intake.take_in(&fork)).unwrap().adopted;
+        assert!(
+            matches!(forked, Adopted::Forked { from, .. } if from == id),
+            "{forked:?}"
+        );
+        let words = world.words(forked.id());
+        let own = format!("{AGENT}: done");
+        assert_eq!(words, ["you: do it", &own, "you: instead", "codex: so"]);
     });
 }
