@@ -280,15 +280,32 @@ fn memories(question: &AgentRequest) -> String {
 
 fn first_words(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= 80 && line.len() == text.len() {
-        return line.to_owned();
+    match line.chars().count() <= 80 {
+        true if line.len() == text.len() => line.to_owned(),
+        true => format!("{line}…"),
+        false => {
+            // No piece of a word: a piece of a secret is not recognised as one any more.
+            let begin: String = line.chars().take(79).collect();
+            let begin = begin.trim_end_matches(|c: char| c.is_ascii_graphic());
+            format!("{}…", begin.trim_end())
+        }
     }
-    format!("{}…", line.chars().take(79).collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_has_no_piece_of_a_word() {
+        let check = |text: &str, expected: &str| assert_eq!(first_words(text), expected);
+        check("a b", "a b");
+        let secret = "x".repeat(90);
+        check(&format!("the key is {secret}"), "the key is…");
+        check(&secret, "…");
+        check(&"漢".repeat(90), &format!("{}…", "漢".repeat(79)));
+        check("one line\nand more", "one line…");
+    }
 
     fn question(said: &[&str]) -> AgentRequest {
         let messages = said

@@ -154,6 +154,12 @@ fn digest(purpose: Purpose, secret: &str) -> blake3::Hash {
     hasher.finalize()
 }
 
+/// Formats a random value as a token. It begins with a word by which it is recognised where it should
+/// not be, such as in a conversation.
+pub fn token(random: &[u8; 32]) -> String {
+    format!("tertulia_{}", secret(random))
+}
+
 /// Formats a random value as a secret of letters and digits.
 pub fn secret(random: &[u8; 32]) -> String {
     use base64::Engine;

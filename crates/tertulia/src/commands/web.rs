@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use qrcode::{Color, QrCode};
 use serde_json::{Value, json};
 use tertulia_server::web::access::PublicUrl;
-use tertulia_server::web::credentials::{Credentials, secret};
+use tertulia_server::web::credentials::{self, Credentials};
 
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::env;
@@ -301,7 +301,7 @@ fn token(action: &TokenAction, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
             let now = web::now();
             let expires = expires.as_deref().map(span).transpose()?;
             let expires = expires.map(|span| now.saturating_add(span).unwrap_or(Timestamp::MAX));
-            let made = secret(&web::random()?);
+            let made = credentials::token(&web::random()?);
             let added = file.change(|credentials| {
                 credentials.add_token(name, &made, *read_only, (now, expires))
             })?;
