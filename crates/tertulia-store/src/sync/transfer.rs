@@ -31,7 +31,11 @@ impl Heads {
             let page = partner.page(cursor, PAGE).await?;
             let mut is_new = false;
             for branch in page.branches {
-                let family = heads.families.entry(branch.root).or_default();
+                // Most families have one member, and a store may have very many.
+                let family = heads
+                    .families
+                    .entry(branch.root)
+                    .or_insert_with(|| Vec::with_capacity(1));
                 // A session that changes while pages are read may be in two of them.
                 if family.iter().all(|known| known.id != branch.id) {
                     family.push(branch);

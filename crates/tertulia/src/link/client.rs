@@ -2,7 +2,7 @@
 
 use std::io;
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -48,6 +48,8 @@ struct Heard {
     is_asked: AtomicBool,
     /// Changes of the other store are waited for.
     is_watched: AtomicBool,
+    /// Number of sessions in the pages so far.
+    listed: AtomicUsize,
 }
 
 struct Pipe {
@@ -126,6 +128,11 @@ impl Remote {
             )
             .hint("everything was exchanged before")),
         }
+    }
+
+    fn most_sessions(&self) -> usize {
+        let pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        pipe.limits.sessions
     }
 
     fn ask<T: DeserializeOwned>(&self, request: &Request) -> StoreResult<T> {
@@ -344,8 +351,21 @@ impl BranchSource for Remote {
 #[async_trait]
 impl Partner for Remote {
     async fn page(&self, cursor: Option<Cursor>, limit: usize) -> StoreResult<BranchPage> {
+        if cursor.is_none() {
+            self.heard.listed.store(0, Ordering::SeqCst);
+        }
         let cursor = cursor.map(|cursor| cursor.to_string());
-        self.ask(&Request::Page { cursor, limit })
+        let page: BranchPage = self.ask(&Request::Page { cursor, limit })?;
+        let more = page.branches.len() + page.damaged.len();
+        let listed = self.heard.listed.fetch_add(more, Ordering::SeqCst) + more;
+        match listed <= self.most_sessions() {
+            true => Ok(page),
+            false => Err(StoreError::Refused(format!(
+                "{} lists more than {} sessions, which are too many for a link",
+                self.url,
+                self.most_sessions()
+            ))),
+        }
     }
 
     async fn family(&self, root: SessionId) -> StoreResult<Vec<Branch>> {

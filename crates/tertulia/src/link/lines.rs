@@ -19,6 +19,8 @@ pub struct LinkLimits {
     pub line: usize,
     /// Longest time to wait for a sign of life.
     pub silence: Duration,
+    /// Maximum number of sessions that the other end lists: all of them are compared at once.
+    pub sessions: usize,
 }
 
 impl Default for LinkLimits {
@@ -26,6 +28,7 @@ impl Default for LinkLimits {
         LinkLimits {
             line: 8_000_000,
             silence: Duration::from_secs(30),
+            sessions: 200_000,
         }
     }
 }
@@ -315,6 +318,7 @@ mod tests {
         LinkLimits {
             line: 10,
             silence: Duration::from_millis(20),
+            sessions: 10,
         }
     }
 

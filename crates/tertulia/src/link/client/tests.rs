@@ -1,5 +1,7 @@
 //! Far ends that do not keep to the protocol.
 
+use std::str::FromStr;
+
 use super::*;
 
 /// The greeting of this version.
@@ -8,12 +10,14 @@ const GREETS: &str = r#"echo '{"tertulia_sync":2,"store":"x"}'"#;
 const PATIENT: LinkLimits = LinkLimits {
     line: 1000,
     silence: Duration::from_secs(60),
+    sessions: 2,
 };
 /// A far end that reads requests and answers none.
 const READS: &str = "while read -r line; do :; done";
 const HASTY: LinkLimits = LinkLimits {
     line: 1000,
     silence: Duration::from_millis(30),
+    sessions: 2,
 };
 /// Connects to a far end that runs a script.
 fn connect(script: &str, limits: LinkLimits) -> CommandResult<Remote> {
@@ -90,4 +94,34 @@ fn a_far_end_that_stays_is_stopped() {
     let error = greeted("exec sleep 1000", HASTY).close().unwrap_err();
     has(&error.words(), "did not leave within 30 ms");
     greeted(READS, PATIENT).close().unwrap();
+}
+
+#[test]
+fn a_list_without_end_is_given_up() {
+    let id = |n: &str| format!("01890000-0000-7000-8000-00000000000{n}");
+    let branch = |n: &str| {
+        let head = format!(r#"{{"seq":1,"hash":"{}"}}"#, "0".repeat(64));
+        format!(r#"{{"id":"{0}","root":"{0}","head":{head}}}"#, id(n))
+    };
+    let page = |n: &str| {
+        let next = format!("0.{}", id("1"));
+        let (branch, damaged) = (branch(n), "[]");
+        format!(r#"{{"ok":{{"branches":[{branch}],"damaged":{damaged},"next":"{next}"}}}}"#)
+    };
+    let script = format!(
+        "for page in '{}' '{}' '{}'; do read -r line; echo \"$page\"; done; {READS}",
+        page("1"),
+        page("2"),
+        page("3")
+    );
+    let remote = greeted(&script, PATIENT);
+    let pages: Vec<StoreResult<BranchPage>> = (0..3)
+        .map(|n| {
+            let cursor = (n > 0).then(|| Cursor::from_str(&format!("0.{}", id("1"))).unwrap());
+            tertulia_testkit::ask::now(remote.page(cursor, 1))
+        })
+        .collect();
+    assert!(pages[0].is_ok() && pages[1].is_ok(), "{pages:?}");
+    let refused = pages[2].as_ref().unwrap_err().to_string();
+    has(&refused, "more than 2 sessions");
 }
