@@ -191,27 +191,30 @@ impl Branches<'_> {
         if merged.as_deref() != Some(&end.entries) {
             return Err(refused());
         }
+        // Only what differs is written again.
+        let pairs = old.entries.iter().zip(&end.entries);
+        let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
+        let (kept, more) = end.entries.split_at(same);
+        let common = kept.last().map_or(end.common, Entry::head);
         // A half-written answer names the entry that it follows.
         let draft = self.store.draft(id).await?;
-        if draft.is_some_and(|draft| draft.after.seq > end.common.seq) {
+        if draft.is_some_and(|draft| draft.after.seq > common.seq) {
             return Err(refused());
         }
         let kept = self.kept(&meta).await?;
         let Some(kept) = kept else {
             let store = self.store;
-            store
-                .replace_end(id, meta.head, end.common, &end.entries)
-                .await?;
+            store.replace_end(id, meta.head, common, more).await?;
             return Ok(end.entries.last().map_or(end.after, Entry::head));
         };
-        let place = kept.numbering.stored(end.common.seq);
+        let place = kept.numbering.stored(common.seq);
         // What stands before the last opening belongs to another session.
         if !kept.numbering.is_last_part(place) {
             return Err(refused());
         }
         let common = self.stored_head(id, place).await?.ok_or_else(refused)?;
         let (mut head, mut stored) = (common, Vec::new());
-        for entry in &end.entries {
+        for entry in more {
             let entry = kept.numbering.to_stored(entry, &head);
             let entry =
                 entry.map_err(|error| StoreError::failed("cannot write a branch", error))?;

@@ -1,6 +1,8 @@
 //! Gives a store one branch: nothing if it has the branch, the rest if it has its beginning, else a
 //! session of its own.
 
+use std::cmp::Reverse;
+
 use super::check::{check_more, check_new, opens_another, other_opened};
 use super::chunks::Chunks;
 use super::{Branch, BranchSource, MergedEnd, NewBranch, Partner};
@@ -92,28 +94,26 @@ impl Placing<'_> {
                 return Ok(Step::Extend(at));
             }
         }
-        let mut best: Option<(&Branch, Head)> = None;
+        let mut nearest = Vec::new();
         for (at, member) in members.iter().enumerate() {
-            let common = self.common(member).await?;
-            if let Some(end) = self.merged_end(member, common).await? {
+            nearest.push((at, member, self.common(member).await?));
+        }
+        // The one that it has most in common with; of equal ones, the session itself: then every store
+        // chooses alike.
+        nearest.sort_by_key(|(_, member, common)| (Reverse(common.seq), member.id != member.root));
+        for (at, member, common) in &nearest {
+            if let Some(end) = self.merged_end(member, *common).await? {
                 let has_all = end.entries.last().map(Entry::head) == Some(member.head);
                 return Ok(match has_all {
                     true => Step::Known(member.id),
-                    false => Step::Merge(at, end),
+                    false => Step::Merge(*at, end),
                 });
             }
-            // Of equal ones, the session itself: then every store names the fork alike.
-            let is_better = best.is_none_or(|(than, head)| {
-                (common.seq, member.id == member.root) > (head.seq, than.id == than.root)
-            });
-            if is_better {
-                best = Some((member, common));
-            }
         }
-        match best {
+        match nearest.first() {
             None => Ok(Step::Create),
-            Some((_, Head::START)) => Err(StoreError::Exists(self.branch.root)),
-            Some((member, common)) => Ok(Step::Fork(member.id, common)),
+            Some((_, _, Head::START)) => Err(StoreError::Exists(self.branch.root)),
+            Some((_, member, common)) => Ok(Step::Fork(member.id, *common)),
         }
     }
 

@@ -308,6 +308,25 @@ fn run(count: usize) {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// A branch with nothing but changes fits to several others; it goes to the nearest.
+#[test]
+fn changes_go_to_the_branch_that_they_were_made_in() {
+    let ops = [
+        (2, Op::Create),
+        (2, Op::Push(1, None)),
+        (2, Op::Fork(0, 1)),
+        (1, Op::Push(0, None)),
+        (0, Op::Rename(0)),
+        (1, Op::Say(0, 2)),
+        (2, Op::Rename(2)),
+        (0, Op::Push(2, None)),
+        (0, Op::Say(2, 1)),
+        // By way of the first store.
+        (0, Op::Push(0, None)),
+    ];
+    play(&ops, 3);
+}
+
 #[test]
 fn two_stores_agree() {
     run(2);
