@@ -1,7 +1,7 @@
 //! Repairs a damaged log: readable entries keep their sequence numbers, placeholders replace
 //! unreadable ones, and the hash chain is made anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -106,6 +106,21 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
 }
 
 impl Salvaged {
+    /// Returns the first entry that can be read in the damaged log and that the repaired one lacks.
+    pub(super) fn first_reduced<'a>(
+        &self,
+        lines: impl IntoIterator<Item = &'a Line>,
+    ) -> Option<Seq> {
+        let lost: HashSet<Seq> = self.lost.iter().copied().collect();
+        let there: HashSet<Seq> = self.entries.iter().map(|entry| entry.seq).collect();
+        let is_kept = |seq: &Seq| there.contains(seq) && !lost.contains(seq);
+        let mut readable = lines.into_iter().filter_map(|line| {
+            let entry = Entry::decode(&line.bytes).ok()?;
+            (entry.seq == line.seq).then_some(line.seq)
+        });
+        readable.find(|seq| !is_kept(seq))
+    }
+
     /// Closes a log whose last entry announces more entries of its append than exist.
     pub(super) fn close_append(&mut self, known: &Known) {
         if let Some(last) = self.entries.last().filter(|last| last.then > 0) {
@@ -223,6 +238,13 @@ pub(super) fn all_lost(name: &str, salvaged: &Salvaged) -> String {
         1 => format!("{name}: its only entry is lost"),
         count => format!("{name}: all {count} entries are lost"),
     }
+}
+
+/// Describes a log that a repair leaves as it is, because it would lose an entry.
+pub(super) fn left_alone(session: SessionId, seq: Seq) -> String {
+    format!(
+        "session {session}: left as it is, because a repair would lose entry {seq}, which can be read"
+    )
 }
 
 /// Describes losses and alterations for the report.

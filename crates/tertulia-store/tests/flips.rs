@@ -230,6 +230,67 @@ fn a_flipped_bit_of_the_session_or_place_of_an_entry_loses_nothing() {
     eprintln!("session or place: {count} of {all} cases, all entries back");
 }
 
+/// Rows of compressed sessions have the same columns, and lines in files begin with their place.
+#[test]
+fn a_flipped_bit_of_a_number_gives_no_session_less_than_before() {
+    for (backend, compressed) in [(Backend::Sqlite, true), (Backend::Files, false)] {
+        let original = Original::new(backend, compressed);
+        let mut cases = Vec::new();
+        for (name, bytes) in &original.files {
+            let numbers = match backend {
+                Backend::Sqlite => numbers_in_rows(bytes),
+                Backend::Files => numbers_in_lines(bytes),
+            };
+            let bits = numbers
+                .into_iter()
+                .flat_map(|at| (0..8).map(move |bit| (at, bit)));
+            cases.extend(bits.map(|(at, bit)| (name.clone(), at, bit)));
+        }
+        let all = cases.len();
+        assert!(all >= 8 * 50, "{backend:?}: {all} cases");
+        let cases = sampled(cases.into_iter(), 61);
+        let count = cases.len();
+        for (name, at, bit) in cases {
+            original.check("number", &name, at, bit);
+        }
+        eprintln!("{backend:?}, numbers: {count} of {all} cases, none gives less");
+    }
+}
+
+/// Returns the offsets of the session and sequence numbers in rows whose line is empty or a block. A
+/// number one takes no byte.
+fn numbers_in_rows(bytes: &[u8]) -> Vec<usize> {
+    let one_or_more = [1_u8, 9];
+    let mut numbers = Vec::new();
+    for (session, seq) in one_or_more
+        .into_iter()
+        .flat_map(|a| one_or_more.map(|b| (a, b)))
+    {
+        let size = [session, seq].iter().filter(|kind| **kind == 1).count();
+        let empty = [[5, 0, session, seq, 12], [5, 0, session, seq, 13]];
+        for start in empty.iter().flat_map(|header| all_of(bytes, header)) {
+            numbers.extend(start + 5..start + 5 + size);
+        }
+        for start in all_of(bytes, &[6, 0, session, seq]) {
+            numbers.extend(start + 6..start + 6 + size);
+        }
+    }
+    numbers.retain(|at| *at < bytes.len());
+    numbers
+}
+
+/// Returns the offsets of the digits of all sequence numbers.
+fn numbers_in_lines(bytes: &[u8]) -> Vec<usize> {
+    let begin = b"{\"v\":1,\"seq\":";
+    let starts = all_of(bytes, begin).into_iter();
+    let digits = starts.flat_map(|start| {
+        let first = start + begin.len();
+        let after = bytes[first..].iter().position(|byte| *byte == b',');
+        first..first + after.unwrap_or_default()
+    });
+    digits.collect()
+}
+
 /// The row, the file's name, the index and the entries after it know what an altered opening says.
 #[test]
 fn a_flipped_bit_in_an_opening_leaves_ids_and_beginnings() {
@@ -288,4 +349,86 @@ fn a_flipped_bit_anywhere_gives_no_session_less_than_before() {
             eprintln!("{backend:?}, compressed {compressed}: {count} flips, none gives less");
         }
     }
+}
+
+/// SQLite ignores the type of the first column, which the pages cannot do without. The one session
+/// is kept as it is read, and another one is repaired.
+#[test]
+fn what_only_reading_finds_stops_no_repair() {
+    let original = Original::new(Backend::Sqlite, false);
+    let file = PathBuf::from("t.db");
+    let bytes = &original.files[&file];
+    let (read, hurt) = (&original.sessions[1], &original.sessions[2]);
+    let line = |writer: &Writer, n: usize| all_of(bytes, writer.log[n].line().as_bytes())[0];
+    let header = line(read, 3) - 8;
+    assert_eq!(bytes[header..header + 4], [6, 0, 1, 1], "size and types");
+    let scratch = original.damaged(&file, header + 1, 3);
+    let path = scratch.path().join(&file);
+    let mut damaged = fs::read(&path).unwrap();
+    damaged[line(hurt, 7)..][..20].fill(b'#');
+    fs::write(&path, damaged).unwrap();
+
+    let before = original.shown(scratch.path());
+    assert_eq!(before[&read.id].len(), read.log.len());
+    assert_eq!(before[&hurt.id].len(), hurt.log.len() - 1);
+    let report = repair(Backend::Sqlite, scratch.path()).unwrap();
+    let after = original.shown(scratch.path());
+    for writer in original.sessions.iter().filter(|it| it.id != hurt.id) {
+        let entries: Vec<_> = after[&writer.id].values().map(|it| &it.body).collect();
+        let expected: Vec<_> = writer.log.iter().map(|it| &it.body).collect();
+        assert!(entries.starts_with(&expected), "{report:?}");
+    }
+    let kept = |text: &str| report.repaired.iter().any(|done| done.contains(text));
+    assert!(kept(&format!(
+        "session {} is kept as it can be read",
+        read.id
+    )));
+    assert!(matches!(after[&hurt.id][&Seq(8)].body, Body::Lost(_)));
+    assert!(look(&*open(Backend::Sqlite, scratch.path()).unwrap()).is_clean());
+}
+
+/// No repair fills a gap of more than 100 000 entries, but reading gives what is behind it.
+#[test]
+fn a_log_that_a_repair_would_shorten_is_left_as_it_is() {
+    let original = Original::new(Backend::Files, false);
+    let scratch = tempfile::tempdir().unwrap();
+    let (far, fork, hurt) = (
+        &original.sessions[1],
+        &original.sessions[4],
+        &original.sessions[3],
+    );
+    let mut far_file = PathBuf::new();
+    for (name, bytes) in &original.files {
+        let path = scratch.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut bytes = bytes.clone();
+        let is_log_of = |writer: &Writer| {
+            let end = format!("{}.jsonl", writer.id);
+            name.to_string_lossy().ends_with(&end)
+        };
+        if is_log_of(far) {
+            let mut text = String::from_utf8(bytes).unwrap();
+            for seq in 7..=11 {
+                let (from, to) = (format!("\"seq\":{seq},"), format!("\"seq\":20000{seq},"));
+                text = text.replacen(&from, &to, 1);
+            }
+            bytes = text.into_bytes();
+            far_file = path.clone();
+        } else if is_log_of(hurt) {
+            let at = all_of(&bytes, hurt.log[4].line().as_bytes())[0];
+            bytes[at..][..20].fill(b'#');
+        }
+        fs::write(path, bytes).unwrap();
+    }
+    let far_bytes = fs::read(&far_file).unwrap();
+    let before = original.shown(scratch.path());
+    assert_eq!(before[&far.id].len(), far.log.len());
+    let report = repair(Backend::Files, scratch.path()).unwrap();
+    let after = original.shown(scratch.path());
+    assert_eq!(after[&far.id], before[&far.id], "{report:?}");
+    assert_eq!(after[&fork.id], before[&fork.id], "{report:?}");
+    assert_eq!(fs::read(&far_file).unwrap(), far_bytes);
+    let named = format!("session {}: left as it is", far.id);
+    assert!(report.lost.iter().any(|it| it.starts_with(&named)));
+    assert!(matches!(after[&hurt.id][&Seq(5)].body, Body::Lost(_)));
 }

@@ -1,5 +1,6 @@
 //! Repairs damaged logs: rewrites each with its readable entries, and relinks its forks to it. The
-//! damaged log stays beside it as `<log>.damaged-<seconds>`.
+//! damaged log stays beside it as `<log>.damaged-<seconds>`. A log that would have less than reading
+//! gives of it is left as it is, and so are its forks.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -12,7 +13,7 @@ use super::engine::{FilesEngine, as_lines};
 use super::log_file::{self, is_there};
 use super::names::{Key, LIVE, LogName, Walk};
 use super::purge::remove;
-use crate::salvage::{Known, all_lost, derived_id, in_words, salvage};
+use crate::salvage::{Known, all_lost, derived_id, in_words, left_alone, salvage};
 use crate::{Progress, Report, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{EntryId, Seq, SessionId};
@@ -60,9 +61,19 @@ impl FilesEngine {
     ) -> StoreResult<Report> {
         let mut report = findings.report;
         let total = touched.len() as u64;
+        let mut left: HashSet<Key> = HashSet::new();
         for (done, key) in touched.into_iter().enumerate() {
             progress.at("salvaging", done as u64, total);
-            self.salvage_log(family, key, now, &mut report)?;
+            let base = family.origins.get(&key).map(|(base, _)| base);
+            if base.is_some_and(|base| left.contains(base)) {
+                left.insert(key);
+                report.lost.push(format!(
+                    "session {}: left as it is, like the session that it continues",
+                    key.0
+                ));
+            } else if !self.salvage_log(family, key, now, &mut report)? {
+                left.insert(key);
+            }
         }
         self.rename_all(&findings.misnamed, now, &mut report)?;
         for (path, log) in &findings.unnamed {
@@ -107,19 +118,20 @@ impl FilesEngine {
         Ok(family)
     }
 
-    /// Rewrites one log if it is damaged. Must run after its base was repaired.
+    /// Rewrites one log if it is damaged. Must run after its base was repaired. Returns false if
+    /// the log is left as it is although it is damaged.
     fn salvage_log(
         &mut self,
         family: &Family,
         key: Key,
         now: Timestamp,
         report: &mut Report,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<bool> {
         let Some(log) = family.logs.get(&key) else {
-            return Ok(());
+            return Ok(true);
         };
         let Ok(content) = self.content(log) else {
-            return Ok(());
+            return Ok(false);
         };
         let (is, was) = match family.origins.get(&key) {
             None => {
@@ -152,18 +164,23 @@ impl FilesEngine {
             now,
         };
         let salvaged = salvage(&known, &lines);
+        if let Some(seq) = salvaged.first_reduced(&content.lines) {
+            report.lost.push(left_alone(log.id, seq));
+            return Ok(false);
+        }
         if salvaged.kept == 0 && is == Head::START && family.last_wanted(key) == Seq::START {
             // A log of placeholders alone is no session, unless it is a fork, which still has the
             // beginning that it shares.
             report
                 .lost
                 .push(all_lost(&format!("session {}", log.id), &salvaged));
-            return set_aside(&log.path, now, report);
+            set_aside(&log.path, now, report)?;
+            return Ok(true);
         }
         report.lost.extend(in_words(log.id, &salvaged));
         let bytes = as_lines(&salvaged.entries);
         if bytes == as_they_were(&content.lines) {
-            return Ok(());
+            return Ok(true);
         }
         let _held = self.lock_log(&log.path)?;
         let held_by = log_file::held_by(&log.path);
@@ -178,7 +195,7 @@ impl FilesEngine {
             log.id,
             kept.display()
         ));
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the lines by sequence number. Recreates a fork's unreadable first line if its origin

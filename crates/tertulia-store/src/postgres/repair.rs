@@ -12,7 +12,7 @@ use super::check::derive_row;
 use super::rows::{Base, Found, batches, find, find_log, head_at, insert_lines, own_lines};
 use super::server::{Answer, Mode, Server, Value, execute};
 use super::write::insert_row;
-use crate::salvage::{Known, Salvaged, all_lost, derived_id, in_words, salvage};
+use crate::salvage::{Known, Salvaged, all_lost, derived_id, in_words, left_alone, salvage};
 use crate::selection::PURGED;
 use crate::{Progress, Report, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Head};
@@ -25,6 +25,8 @@ enum Repaired {
     /// Number of entries that were kept, and the losses in words.
     Salvaged(usize, Vec<String>),
     Gone(String),
+    /// A repair would lose this entry, which can be read.
+    Left(SessionId, Seq),
 }
 
 impl Server {
@@ -48,15 +50,16 @@ impl Server {
                 ),
             });
         }
+        let mut left = 0;
         if !report.damage.is_empty() || self.is_base_missing().await? {
-            self.repair_logs(now, &progress, &mut report).await?;
+            left = self.repair_logs(now, &progress, &mut report).await?;
         }
         let sessions = self.derive_rows(progress.clone()).await?;
         report
             .repaired
             .push(format!("rebuilt the list rows of {sessions} sessions"));
         let after = self.look(progress).await?;
-        match after.is_clean() {
+        match after.is_clean() || left > 0 {
             true => Ok(report),
             false => Err(StoreError::damaged(
                 self.address.to_string(),
@@ -78,13 +81,13 @@ impl Server {
     }
 
     /// Repairs all logs, bases before the forks that continue them: a base that changes has other
-    /// hashes, and its forks are chained to it anew.
+    /// hashes, and its forks are chained to it anew. Returns how many are left as they are.
     async fn repair_logs(
         &self,
         now: Timestamp,
         progress: &Progress,
         report: &mut Report,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<u64> {
         let mut order: Vec<Uuid> = Vec::new();
         let mut bases: HashMap<Uuid, Base> = HashMap::new();
         for log in self.all_logs().await? {
@@ -94,6 +97,11 @@ impl Server {
                 })
                 .await?;
             bases.insert(log, base);
+        }
+        let mut wanted: HashMap<Uuid, Seq> = HashMap::new();
+        for (base, seq) in bases.values().flatten() {
+            let last = wanted.entry(*base).or_insert(*seq);
+            *last = (*last).max(*seq);
         }
         let mut placed: HashSet<Uuid> = HashSet::new();
         for log in bases.keys() {
@@ -109,11 +117,13 @@ impl Server {
         }
         let total = order.len() as u64;
         let mut kept = (0_u64, 0_u64);
+        let mut left = 0;
         for (done, log) in order.into_iter().enumerate() {
             progress.at("salvaging", done as u64, total);
             let what = "cannot repair";
+            let wanted = wanted.get(&log).copied().unwrap_or(Seq::START);
             let done = self.transact(what, None, Mode::Write, async |client, _| {
-                repair_log(client, log, now).await
+                repair_log(client, log, wanted, now).await
             });
             match done.await? {
                 Repaired::Unchanged => {}
@@ -122,6 +132,10 @@ impl Server {
                     report.lost.append(&mut lost);
                 }
                 Repaired::Gone(lost) => report.lost.push(lost),
+                Repaired::Left(id, seq) => {
+                    left += 1;
+                    report.lost.push(left_alone(id, seq));
+                }
             }
         }
         self.metas.borrow_mut().clear();
@@ -129,7 +143,7 @@ impl Server {
             "salvaged {} sessions with {} entries; the damaged originals are in the table tertulia_damaged",
             kept.0, kept.1
         ));
-        Ok(())
+        Ok(left)
     }
 
     /// Gives entries without a row one again, by the opening of their log; else moves them away.
@@ -172,7 +186,8 @@ impl Server {
     }
 }
 
-async fn repair_log(client: &Client, log: Uuid, now: Timestamp) -> Answer<Repaired> {
+/// Repairs one log, whose forks need its entries up to `wanted`.
+async fn repair_log(client: &Client, log: Uuid, wanted: Seq, now: Timestamp) -> Answer<Repaired> {
     let Some(found) = find_log(client, log, true).await? else {
         return Ok(Repaired::Unchanged);
     };
@@ -191,12 +206,13 @@ async fn repair_log(client: &Client, log: Uuid, now: Timestamp) -> Answer<Repair
             }
         }
     };
+    let last = found.stored.as_ref().map_or(Seq::START, |row| row.head.seq);
     let known = Known {
         session: found.name(),
         parent,
         parent_was: parent_at_fork(&lines, base).unwrap_or(parent),
         base: None,
-        last: found.stored.as_ref().map_or(Seq::START, |row| row.head.seq),
+        last: last.max(wanted),
         now,
     };
     let by_place: BTreeMap<Seq, Line> = lines
@@ -205,6 +221,9 @@ async fn repair_log(client: &Client, log: Uuid, now: Timestamp) -> Answer<Repair
         .filter(|(seq, _)| *seq > parent.seq)
         .collect();
     let mut salvaged = salvage(&known, &by_place);
+    if let Some(seq) = salvaged.first_reduced(by_place.values()) {
+        return Ok(Repaired::Left(found.name(), seq));
+    }
     let is_purged = i64::from(found.state) == PURGED;
     if !is_purged {
         salvaged.close_append(&known);

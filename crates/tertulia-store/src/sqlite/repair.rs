@@ -1,6 +1,7 @@
 //! Repairs a damaged database: a new database with all intact entries replaces it, and the damaged
 //! one is kept beside it. The damaged file is read page by page, without SQLite.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -16,7 +17,7 @@ use super::engine::SqliteEngine;
 use super::image::Image;
 use super::open::{self, PAGE_SIZE};
 use super::remains::AllRemains;
-use super::rescue::{Rescued, Shown, rescue};
+use super::rescue::{Rescued, Shown, ShownEntry, rescue};
 use super::rows::{Say, base_of, read_lines};
 use super::{Location, SqliteStore};
 use crate::place::with_suffix;
@@ -25,6 +26,7 @@ use crate::session_lock::Claims;
 use crate::{Engine, Progress, Report, StoreError, StoreResult, index, place};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::Seq;
+use tertulia_core::session::Line;
 
 /// How long a repair waits for other processes to release the store.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,7 +63,7 @@ impl SqliteStore {
         let mut report = Report::default();
         report.faults.push(why.to_string());
         let held = Held::take(path)?;
-        let nothing = Shown::new();
+        let nothing = Shown::default();
         salvage_into_new(&held, now, progress, &mut report, Some(why), &nothing)?;
         Ok(Some(report))
     }
@@ -97,45 +99,69 @@ impl SqliteEngine {
                 "it cannot be repaired",
             ));
         };
-        let shown = shown_entries(&self.connection, &self.say())?;
+        let mut shown = shown_entries(&self.connection, &self.say())?;
+        let mut reduced = self.salvage_closed(&path, now, progress, &mut report, &shown)?;
+        while !reduced.is_empty() {
+            let (connection, say) = (&self.connection, self.say());
+            for no in reduced {
+                shown.lines.insert(no, shown_lines(connection, &say, no)?);
+            }
+            reduced = self.salvage_closed(&path, now, progress, &mut report, &shown)?;
+        }
+        Ok(report)
+    }
+
+    /// Salvages the database while it is closed here. Returns the numbers of sessions that would
+    /// have less than `shown`; then nothing was changed.
+    fn salvage_closed(
+        &mut self,
+        path: &Path,
+        now: Timestamp,
+        progress: &Progress,
+        report: &mut Report,
+        shown: &Shown,
+    ) -> StoreResult<BTreeSet<i64>> {
         // No checkpoint: a damaged frame in the WAL hides the pages after it.
         self.close();
-        let salvaged = Held::take(&path)
-            .and_then(|held| salvage_into_new(&held, now, progress, &mut report, None, &shown));
+        let salvaged = Held::take(path)
+            .and_then(|held| salvage_into_new(&held, now, progress, report, None, shown));
+        // Not while the file is held: closing a second descriptor of it would release its lock.
         let reopened = self.reopen();
-        salvaged.and(reopened)?;
-        Ok(report)
+        let reduced = salvaged?;
+        reopened.map(|()| reduced)
     }
 }
 
-/// Returns the entries that reading gives and that continue the entry before them. A repair must
-/// give them, too.
+/// Returns the entries that reading gives. A repair must give them, too.
 fn shown_entries(connection: &Connection, say: &Say) -> StoreResult<Shown> {
-    let mut shown = Shown::new();
+    let mut shown = Shown::default();
     for (no, _) in session_numbers(connection, say, &mut Report::default())? {
-        let first = base_of(connection, say, no).ok().flatten();
-        let after = first.map_or(Seq::START, |(_, seq)| seq);
-        let own = read_lines(
-            connection,
-            say,
-            (no, None),
-            after,
-            Seq(u64::MAX),
-            usize::MAX,
-        );
         let mut parent: Option<Head> = None;
-        for line in own.unwrap_or_default() {
+        let mut entries = BTreeMap::new();
+        for line in shown_lines(connection, say, no).unwrap_or_default() {
             let entry = Entry::decode(&line.bytes).ok();
             let entry = entry.filter(|entry| entry.seq == line.seq);
-            if let (Some(parent), Some(entry)) = (parent, &entry)
-                && entry.follows(&parent)
-            {
-                shown.entry(no).or_default().insert(entry.seq);
+            if let Some(entry) = &entry {
+                let is_proven = parent.is_some_and(|parent| entry.follows(&parent));
+                let shown = match is_proven {
+                    true => ShownEntry::Proven(entry.id),
+                    false => ShownEntry::Doubtful(entry.hash),
+                };
+                entries.insert(entry.seq, shown);
             }
             parent = entry.map(|entry| entry.head());
         }
+        shown.entries.insert(no, entries);
     }
     Ok(shown)
+}
+
+/// Returns the own lines of a session, as reading gives them.
+fn shown_lines(connection: &Connection, say: &Say, no: i64) -> StoreResult<Vec<Line>> {
+    let base = base_of(connection, say, no).ok().flatten();
+    let after = base.map_or(Seq::START, |(_, seq)| seq);
+    let (log, upto) = ((no, None), Seq(u64::MAX));
+    read_lines(connection, say, log, after, upto, usize::MAX)
 }
 
 /// A damaged database that no other process uses: writers wait in the queue, and none has the file
@@ -247,7 +273,7 @@ impl Held {
 }
 
 /// Writes all intact entries into a new database, which replaces the damaged one. If there are
-/// none, changes nothing.
+/// none, changes nothing; nor if sessions would have less than `shown`, whose numbers it returns.
 fn salvage_into_new(
     held: &Held,
     now: Timestamp,
@@ -255,7 +281,7 @@ fn salvage_into_new(
     report: &mut Report,
     why: Option<StoreError>,
     shown: &Shown,
-) -> StoreResult<()> {
+) -> StoreResult<BTreeSet<i64>> {
     let path = &held.path;
     let image = held.image()?;
     let all = AllRemains::of(&image, |done, total| progress.at("looking", done, total));
@@ -265,17 +291,26 @@ fn salvage_into_new(
     }
     let temporary = with_suffix(path, &format!("-repaired-{}", std::process::id()));
     remove_database(&temporary);
-    let made = make_sound(&temporary, &image, &all, now, progress, report, shown);
+    let mut said = Report::default();
+    let made = make_sound(&temporary, &image, &all, now, progress, &mut said, shown);
     let swapped = made.and_then(|rescued| {
+        if !rescued.reduced.is_empty() {
+            return Ok((rescued, None));
+        }
         if rescued.sessions == 0 {
             return Err(nothing_salvaged(path, &all));
         }
         let kept = place::damaged_name(path, "-", now);
         held.swap(&temporary, &kept)?;
-        Ok((rescued, kept))
+        Ok((rescued, Some(kept)))
     });
     remove_database(&temporary);
     let (rescued, kept) = swapped?;
+    let Some(kept) = kept else {
+        return Ok(rescued.reduced);
+    };
+    report.lost.append(&mut said.lost);
+    report.repaired.append(&mut said.repaired);
     if let Some((there, said)) = image.cut_short() {
         report.lost.push(format!(
             "the file has {there} pages and its header says {said}: what was on the other pages alone, if anything, is lost without a name"
@@ -287,7 +322,7 @@ fn salvage_into_new(
     ));
     let kept = format!("the damaged store is kept as {}", kept.display());
     report.repaired.push(kept);
-    Ok(())
+    Ok(rescued.reduced)
 }
 
 /// Creates the new database and checks it before anything is replaced.

@@ -1,7 +1,7 @@
 //! Writes the remains of a damaged database into a new one: each session with its intact entries,
 //! and a placeholder for each lost one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -14,21 +14,38 @@ use crate::salvage::{Known, Salvaged, all_lost, derived_id, in_words, salvage};
 use crate::selection::PURGED;
 use crate::{Engine, Progress, Report, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Hash, Head, line_follows};
-use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::Line;
 
 /// Limit of page swaps to try: enough for a few swapped pages, and bounded if a large part of the
 /// file is gone.
 const MOST_TRIES: usize = 100_000;
 
-/// Sequence numbers of the entries that reading gives, by the numbers of their sessions.
-pub(super) type Shown = HashMap<i64, BTreeSet<Seq>>;
+/// What SQLite reads of the sessions of a damaged database, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// Readable entries.
+    pub(super) entries: HashMap<i64, BTreeMap<Seq, ShownEntry>>,
+    /// Own lines of the sessions that are kept as they are read.
+    pub(super) lines: HashMap<i64, Vec<Line>>,
+}
+
+/// An entry that SQLite reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ShownEntry {
+    /// It continues the entry before it.
+    Proven(EntryId),
+    /// It does not, or that entry is unreadable. Its line may belong to another session.
+    Doubtful(Hash),
+}
 
 /// Counts of salvaged sessions and entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rescued {
     pub(super) sessions: usize,
     pub(super) entries: usize,
+    /// Numbers of sessions that would have fewer entries than SQLite reads of them.
+    pub(super) reduced: BTreeSet<i64>,
 }
 
 /// Writes all remains into `fresh`, and adds the losses to `report`.
@@ -100,7 +117,11 @@ impl Rescue<'_> {
         };
         self.moved.insert(no, None);
         let id = remains.id().unwrap_or_else(|| made_up("session", no));
-        let was = base_of(all, no, remains);
+        let as_read = self.shown.lines.get(&no);
+        let was = match as_read {
+            None => base_of(all, no, remains),
+            Some(_) => base_in_row(remains),
+        };
         let base = match &was {
             None => None,
             Some((base_no, head)) => self.base(id, *base_no, head.seq)?,
@@ -110,7 +131,10 @@ impl Rescue<'_> {
             (Some((_, head)), Some(_)) if head.hash != Hash::NONE => *head,
             _ => parent,
         };
-        let lines = self.lines(remains, before);
+        let lines = match as_read {
+            None => self.lines(remains, before),
+            Some(lines) => lines.iter().map(|line| (line.seq, line.clone())).collect(),
+        };
         let known = Known {
             session: id,
             parent,
@@ -126,7 +150,7 @@ impl Rescue<'_> {
         if !purged {
             salvaged.close_append(&known);
         }
-        self.refuse_less_than_shown(no, id, &salvaged)?;
+        self.compare_with_shown(no, id, &salvaged)?;
         let whole = salvaged.kept;
         // A fork still has the beginning that it shares.
         if whole == 0 && base.is_none() {
@@ -160,22 +184,62 @@ impl Rescue<'_> {
         self.draft(remains, id)
     }
 
-    /// Fails if a repair would lose an entry that can be read without it.
-    fn refuse_less_than_shown(
-        &self,
+    /// Notes a session that would have less than SQLite reads of it. Fails if that is so even with
+    /// the lines that SQLite reads.
+    fn compare_with_shown(
+        &mut self,
         no: i64,
         id: SessionId,
         salvaged: &Salvaged,
     ) -> StoreResult<()> {
-        let shown = self.shown.get(&no).into_iter().flatten();
-        let is_lost = |seq: &&Seq| salvaged.kept == 0 || salvaged.lost.contains(seq);
-        match shown.filter(is_lost).min() {
-            None => Ok(()),
-            Some(seq) => Err(StoreError::failed(
-                format!("a repair would lose entry {seq} of session {id}, which can be read"),
-                "nothing was changed; export the session first",
+        let is_as_read = self.shown.lines.contains_key(&no);
+        match self.first_reduced(no, salvaged) {
+            None if is_as_read => self.report.repaired.push(format!(
+                "session {id} is kept as it can be read: its pages alone would give less"
             )),
+            None => {}
+            Some(seq) if is_as_read => {
+                return Err(StoreError::failed(
+                    format!("a repair would lose entry {seq} of session {id}, which can be read"),
+                    "nothing was changed; export the session first",
+                ));
+            }
+            Some(_) => {
+                self.rescued.reduced.insert(no);
+            }
         }
+        Ok(())
+    }
+
+    /// Returns the first entry that SQLite reads of a session and that its repaired log lacks.
+    fn first_reduced(&self, no: i64, salvaged: &Salvaged) -> Option<Seq> {
+        let shown = self.shown.entries.get(&no)?;
+        let lost: HashSet<Seq> = salvaged.lost.iter().copied().collect();
+        let entries = salvaged.entries.iter();
+        let kept: HashMap<Seq, EntryId> = entries
+            .filter(|entry| !lost.contains(&entry.seq))
+            .map(|entry| (entry.seq, entry.id))
+            .collect();
+        let is_reduced = |seq: &Seq, entry: &ShownEntry| match entry {
+            ShownEntry::Proven(id) => kept.get(seq) != Some(id),
+            ShownEntry::Doubtful(hash) => {
+                !kept.contains_key(seq) && !self.is_of_another(no, *seq, *hash)
+            }
+        };
+        let mut reduced = shown.iter().filter(|(seq, entry)| is_reduced(seq, entry));
+        reduced.next().map(|(seq, _)| *seq)
+    }
+
+    /// Returns true if a line was placed in another session.
+    fn is_of_another(&self, no: i64, seq: Seq, hash: Hash) -> bool {
+        let has_it = |remains: &Remains| {
+            let there = remains.entries.get(&seq).into_iter().flatten();
+            there
+                .filter(|there| !there.stray)
+                .any(|there| there.hash == Some(hash))
+        };
+        let mut others = self.all.sessions.iter().filter(|(other, _)| **other != no);
+        others.any(|(_, remains)| has_it(remains))
     }
 
     fn nothing_left(&mut self, no: i64, remains: &Remains, salvaged: &Salvaged) {
@@ -338,10 +402,9 @@ fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> 
     let first = remains.entries.keys().next();
     let opening = remains.openings.first_key_value();
     let opening = opening.filter(|(seq, _)| Some(*seq) == first);
-    let row = remains.row.as_ref().and_then(|row| row.base);
+    let row = base_in_row(remains);
     let Some((seq, opening)) = opening else {
-        let hash = Hash::NONE;
-        return row.map(|(base, seq)| (base, Head { seq, hash }));
+        return row;
     };
     let from = opening.from.as_ref()?;
     if opening.is_unaltered && from.seq.next() != *seq {
@@ -362,6 +425,13 @@ fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> 
         hash: if is_known { from.hash } else { Hash::NONE },
     };
     base.filter(|base| *base != no).map(|base| (base, head))
+}
+
+/// Returns the log that a session continues by its row, as reading finds it.
+fn base_in_row(remains: &Remains) -> Option<(i64, Head)> {
+    let hash = Hash::NONE;
+    let (base, seq) = remains.row.as_ref()?.base?;
+    Some((base, Head { seq, hash }))
 }
 
 /// Returns the id that an altered opening is to name, if no session has the id that it names.

@@ -160,3 +160,27 @@ fn nothing_left() {
     assert!(family.kept_rows() >= 7);
     assert_log(&family.store, &family.other);
 }
+
+/// No repair fills a gap of more than 100 000 entries, but reading gives what is behind it.
+#[test]
+fn a_log_that_a_repair_would_shorten_is_left_as_it_is() {
+    let family = Family::new();
+    family.sql(
+        r#"UPDATE tertulia_entry SET seq = seq + 200000, line = convert_to(replace(
+             convert_from(line, 'UTF8'), '"seq":' || seq || ',',
+             '"seq":' || (seq + 200000) || ','), 'UTF8')
+           WHERE session = SESSION AND seq > 5"#,
+    );
+    let other = family.other.id;
+    family.schema.sql(&format!(
+        "UPDATE tertulia_entry SET line = '\\x00ff' WHERE session = '{other}' AND seq = 2"
+    ));
+    let before = lines(&family.store, family.writer.id);
+    assert_eq!(before.last().unwrap().seq, Seq(200_007));
+    let report = family.repair();
+    assert_eq!(lines(&family.store, family.writer.id), before);
+    assert_log(&family.store, &family.fork);
+    let named = format!("session {}: left as it is", family.writer.id);
+    assert!(report.lost.iter().any(|it| it.starts_with(&named)));
+    family.readable(other);
+}
