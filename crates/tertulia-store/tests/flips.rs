@@ -19,7 +19,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{CheckMode, Progress, Report, Store, StoreResult};
-use tertulia_testkit::ask::{look, now};
+use tertulia_testkit::ask::{everything, list, look, now};
 use tertulia_testkit::clock::{moment, still_clock};
 use tertulia_testkit::logs::{Writer, ai, human};
 use tertulia_testkit::soak::sampled;
@@ -289,6 +289,34 @@ fn numbers_in_lines(bytes: &[u8]) -> Vec<usize> {
         first..first + after.unwrap_or_default()
     });
     digits.collect()
+}
+
+/// A search among rows that are out of order led back to a row before, for ever.
+#[test]
+fn a_flipped_bit_of_a_session_number_ends_no_list() {
+    let original = Original::new(Backend::Sqlite, false);
+    let file = PathBuf::from("t.db");
+    let bytes = &original.files[&file];
+    for (n, writer) in original.sessions.iter().enumerate().take(4) {
+        // A row is its size, its number, its header, which begins with the header's size, and its
+        // values, the first of which is the id.
+        let ids = all_of(bytes, writer.id.uuid().as_bytes());
+        let is_number = |at: usize, id: usize| {
+            usize::from(bytes[at]) == n + 1 && at + 1 + usize::from(bytes[at + 1]) == id
+        };
+        let row = ids
+            .iter()
+            .find_map(|id| (id - 30..*id).find(|at| is_number(*at, *id)));
+        let scratch = original.damaged(&file, row.unwrap(), 4);
+        let store = open(Backend::Sqlite, scratch.path()).unwrap();
+        let listing = list(&*store, &everything());
+        assert!(
+            listing.rows.len() + listing.damaged.len() >= 5,
+            "{listing:?}"
+        );
+        drop(store);
+        original.check("session number", &file, row.unwrap(), 4);
+    }
 }
 
 /// The row, the file's name, the index and the entries after it know what an altered opening says.

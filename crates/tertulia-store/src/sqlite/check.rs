@@ -190,6 +190,8 @@ pub(super) fn session_numbers(
                 select.query_row([at], row)
             });
         let reached = match next {
+            // Rows out of order lead back to a row before, for ever.
+            Ok((no, _)) if no < at => break,
             Ok((no, Ok(id))) => {
                 sessions.push((no, id_from(id)));
                 no
@@ -207,7 +209,29 @@ pub(super) fn session_numbers(
         };
         from = reached.checked_add(1);
     }
+    // A damaged number puts a row out of order, where no search finds it, nor the rows after it.
+    sessions.extend(sessions_in_scan(connection));
+    sessions.sort_unstable();
+    sessions.dedup_by_key(|(no, _)| *no);
     Ok(sessions)
+}
+
+/// Returns the sessions that reading the whole table gives, whatever the order of its rows.
+fn sessions_in_scan(connection: &Connection) -> Vec<(i64, SessionId)> {
+    let mut sessions = Vec::new();
+    let mut read = || -> rusqlite::Result<()> {
+        let mut select = connection.prepare("SELECT no, id FROM session NOT INDEXED")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Ok(id) = row.get::<_, [u8; 16]>(1) {
+                sessions.push((row.get(0)?, id_from(id)));
+            }
+        }
+        Ok(())
+    };
+    // Damage ends the scan, not what it has found.
+    let _ = read();
+    sessions
 }
 
 fn damaged_row(no: i64, error: &rusqlite::Error) -> String {

@@ -74,7 +74,8 @@ impl SqliteEngine {
                     continue;
                 }
                 Ok(Some(found)) if found.state < PURGED => "none of its entries can be read".into(),
-                Ok(_) => continue,
+                Ok(Some(_)) => continue,
+                Ok(None) => "its row is out of order".to_owned(),
                 Err(error) if error.is_damage() => error.to_string(),
                 Err(error) => return Err(error),
             };
