@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::engine::{FilesEngine, as_lines};
-use super::log::{self, Last, Tail};
+use super::log::{self, Last};
 use crate::queue::{QueueLock, Record};
 use crate::{StoreError, StoreResult, check_whole, has_words, place};
 use tertulia_core::entry::{Entry, Head};
@@ -36,9 +36,12 @@ impl FilesEngine {
         check_whole(entries)?;
         let mut log = self.locked_log(id)?;
         self.marks.put(id);
-        let appended = append_to(&mut log, id, after, entries);
+        let appended = self.append_to(&mut log, id, after, entries);
         log.lock.release();
-        self.marks.put(id);
+        match &appended {
+            Ok(head) => self.marks.acknowledge(id, head.seq),
+            Err(_) => self.marks.put(id),
+        }
         // After an error the file's end is unknown.
         let head = appended?;
         self.keep_open(id, log);
@@ -82,62 +85,65 @@ impl FilesEngine {
         }
     }
 
+    fn append_to(
+        &mut self,
+        log: &mut OpenLog,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<Head> {
+        let say = |what: &'static str| {
+            let path = log.path.clone();
+            move |error| place::trouble(&path, what, error)
+        };
+        let size = log
+            .lock
+            .file()
+            .metadata()
+            .map_err(say("cannot look at"))?
+            .len();
+        let mut end = size;
+        if size != log.size || !ends_at(log).map_err(say("cannot read"))? {
+            let tail = self.tail_of(&log.path, log.lock.file())?;
+            log.head = match tail.last {
+                Last::Entry(head) => head,
+                Last::Nothing => return Err(StoreError::NotFound(id)),
+                Last::Damaged(reason) => {
+                    return Err(StoreError::damaged(
+                        format!("session {id}"),
+                        format!(
+                            "its last line: {reason}; repair the store before going on with it"
+                        ),
+                    ));
+                }
+            };
+            end = tail.end;
+        }
+        if log.head != after {
+            let head = log.head;
+            return Err(StoreError::Conflict { id, head });
+        }
+        if end < size {
+            set_torn_bytes_aside(log, end, size)?;
+        }
+        let bytes = as_lines(entries);
+        let mut file = log.lock.file();
+        let written = file.write_all(&bytes).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            let _ = log.lock.file().set_len(end);
+            return Err(say("cannot append to")(error));
+        }
+        log.size = end + bytes.len() as u64;
+        log.head = entries.last().map_or(after, Entry::head);
+        Ok(log.head)
+    }
+
     pub(super) fn keep_open(&mut self, id: SessionId, log: OpenLog) {
         if self.open.len() >= KEPT_OPEN {
             self.open.clear();
         }
         self.open.insert(id, log);
     }
-}
-
-fn append_to(
-    log: &mut OpenLog,
-    id: SessionId,
-    after: Head,
-    entries: &[Entry],
-) -> StoreResult<Head> {
-    let say = |what: &'static str| {
-        let path = log.path.clone();
-        move |error| place::trouble(&path, what, error)
-    };
-    let size = log
-        .lock
-        .file()
-        .metadata()
-        .map_err(say("cannot look at"))?
-        .len();
-    let mut end = size;
-    if size != log.size || !ends_at(log).map_err(say("cannot read"))? {
-        let tail = Tail::of(log.lock.file()).map_err(say("cannot read"))?;
-        log.head = match tail.last {
-            Last::Entry(head) => head,
-            Last::Nothing => return Err(StoreError::NotFound(id)),
-            Last::Damaged(reason) => {
-                return Err(StoreError::damaged(
-                    format!("session {id}"),
-                    format!("its last line: {reason}; repair the store before going on with it"),
-                ));
-            }
-        };
-        end = tail.end;
-    }
-    if log.head != after {
-        let head = log.head;
-        return Err(StoreError::Conflict { id, head });
-    }
-    if end < size {
-        set_torn_bytes_aside(log, end, size)?;
-    }
-    let bytes = as_lines(entries);
-    let mut file = log.lock.file();
-    let written = file.write_all(&bytes).and_then(|()| file.sync_data());
-    if let Err(error) = written {
-        let _ = log.lock.file().set_len(end);
-        return Err(say("cannot append to")(error));
-    }
-    log.size = end + bytes.len() as u64;
-    log.head = entries.last().map_or(after, Entry::head);
-    Ok(log.head)
 }
 
 /// Returns true if the log still ends with the known head. The size alone does not prove it: the

@@ -5,7 +5,8 @@
 //! relies on what it can see cheaply:
 //!
 //! - Writers of this program leave a mark in `.index/changed` for each log that they create or append
-//!   to. The mark of a new log says how its folder changed by it.
+//!   to. The mark of a new log says how its folder changed by it, and any mark which entry was
+//!   acknowledged last.
 //! - A folder's modification time shows that a file was added, removed or renamed by another program.
 //! - The logs of the rows that are shown, and a random sample of all, are compared with their files:
 //!   that shows bytes that another program appended, cut off or replaced.
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::engine::FilesEngine;
 use super::file_stamp::FileStamp;
@@ -28,7 +30,7 @@ use super::log_file;
 use super::names::{self, LogName};
 use super::stamps::{Folders, Stamped};
 use crate::{StoreResult, place};
-use tertulia_core::id::SessionId;
+use tertulia_core::id::{Seq, SessionId};
 
 /// Up to so many logs, comparing all of them is as quick as looking for signs.
 const FEW: i64 = 500;
@@ -44,6 +46,9 @@ const COMPARED: &str = "compared";
 
 /// Folder of marks.
 const CHANGED: &str = "changed";
+
+/// Field of a mark: the last entry of the log that was acknowledged.
+const ACKNOWLEDGED: &str = "acknowledged";
 
 /// Content of the mark of a new log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +95,24 @@ impl Marks {
         if !path.exists() {
             self.write(&path, b"");
         }
+    }
+
+    /// Marks a log whose entries up to `last` were acknowledged.
+    pub(super) fn acknowledge(&self, id: SessionId, last: Seq) {
+        let path = self.path(id);
+        let content = fs::read(&path).unwrap_or_default();
+        // The mark of a new log says where it is.
+        let mut mark: Map<String, Value> = serde_json::from_slice(&content).unwrap_or_default();
+        mark.insert(ACKNOWLEDGED.to_owned(), last.0.into());
+        self.write(&path, &serde_json::to_vec(&mark).unwrap_or_default());
+    }
+
+    /// Returns the last acknowledged entry of a marked log.
+    pub(super) fn acknowledged(&self, id: SessionId) -> Seq {
+        let content = fs::read(self.path(id)).unwrap_or_default();
+        let mark: Option<Value> = serde_json::from_slice(&content).ok();
+        let last = mark.and_then(|mark| mark.get(ACKNOWLEDGED)?.as_u64());
+        last.map_or(Seq::START, Seq)
     }
 
     /// Takes away the mark of a log.

@@ -228,7 +228,7 @@ impl FilesEngine {
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let tail = tail_at_rest(&file, log.is_shared_prefix()).map_err(say)?;
+        let tail = self.tail_at_rest(&log.path, &file)?;
         let stamp = FileStamp::of(&file.file().metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
@@ -274,16 +274,16 @@ impl FilesEngine {
             origin,
         })
     }
-}
 
-/// Finds the end of a log while no append is in progress.
-fn tail_at_rest(log: &LogFile, shared_prefix: bool) -> std::io::Result<Tail> {
-    let locked = log.file().lock_shared().is_ok();
-    let tail = Tail::of_log(log, shared_prefix);
-    if locked {
-        let _ = log.file().unlock();
+    /// Finds the end of a log while no append is in progress.
+    fn tail_at_rest(&mut self, path: &Path, file: &LogFile) -> StoreResult<Tail> {
+        let locked = file.file().lock_shared().is_ok();
+        let tail = self.tail_of(path, file);
+        if locked {
+            let _ = file.file().unlock();
+        }
+        tail
     }
-    tail
 }
 
 /// Returns true if the process whose id ends the temporary file name is still running.

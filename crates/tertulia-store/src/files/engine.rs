@@ -93,7 +93,7 @@ impl Logs for FilesEngine {
         let Some(path) = self.base_path(&origin)? else {
             return Ok(None);
         };
-        Ok(Some((open_owner(&path)?, origin.seq)))
+        Ok(Some((self.open_owner(&path)?, origin.seq)))
     }
 
     fn own_lines(
@@ -204,10 +204,10 @@ impl FilesEngine {
     }
 
     /// Returns the head of a log, if its last line can be read.
-    pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
-        let tail = LogFile::open(path)
-            .and_then(|file| Tail::of_log(&file, names::is_shared_prefix(path)))
-            .map_err(|error| place::trouble(path, "cannot read", error))?;
+    pub(super) fn head_of(&mut self, path: &Path) -> StoreResult<Option<Head>> {
+        let file =
+            LogFile::open(path).map_err(|error| place::trouble(path, "cannot read", error))?;
+        let tail = self.tail_of(path, &file)?;
         Ok(match tail.last {
             Last::Entry(head) => Some(head),
             Last::Nothing | Last::Damaged(_) => None,
@@ -222,8 +222,15 @@ impl FilesEngine {
         upto: Seq,
         limit: usize,
     ) -> StoreResult<Vec<Line>> {
-        let owner = open_owner(path)?;
+        let owner = self.open_owner(path)?;
         chain::read_lines(self, owner, after, upto, limit)
+    }
+
+    fn open_owner(&mut self, path: &Path) -> StoreResult<Owner> {
+        let (file, _) = open_log(path)?;
+        let end = self.tail_of(path, &file)?.end;
+        let path = path.to_owned();
+        Ok(Owner { path, file, end })
     }
 
     pub(super) fn draft_path(&self, id: SessionId) -> PathBuf {
@@ -301,7 +308,7 @@ impl Engine for FilesEngine {
 
     fn read(&mut self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
         let path = self.live(id)?;
-        let owner = match open_owner(&path) {
+        let owner = match self.open_owner(&path) {
             // Purged meanwhile.
             Err(_) if !is_there(&path) => return Err(StoreError::NotFound(id)),
             owner => owner?,
@@ -472,17 +479,6 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(LogFile, u64)> {
         Ok((file, size))
     };
     open().map_err(|error| place::trouble(path, "cannot open", error))
-}
-
-fn open_owner(path: &Path) -> StoreResult<Owner> {
-    let (file, _) = open_log(path)?;
-    let tail = Tail::of_log(&file, names::is_shared_prefix(path))
-        .map_err(|error| place::trouble(path, "cannot read", error))?;
-    Ok(Owner {
-        path: path.to_owned(),
-        file,
-        end: tail.end,
-    })
 }
 
 /// Returns what the log in a file continues, if lines after `after` are in that base.

@@ -7,7 +7,7 @@ use super::base;
 use super::catalogue::{Catalogue, Record};
 use super::engine::{FilesEngine, open_log};
 use super::file_stamp::FileStamp;
-use super::log::{self, Anchor, Tail};
+use super::log::{self, Anchor};
 use super::log_file::{LogBytes, is_there};
 use super::names::{self, LogName, Walk};
 use super::opening::Opening;
@@ -217,7 +217,7 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.file().metadata().map_err(say)?);
-        let tail = Tail::of_log(&file, log.is_shared_prefix()).map_err(say)?;
+        let tail = self.tail_of(&log.path, &file)?;
         let known = last_known(log, stored.as_ref());
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             let damage = without_entry(&file, tail.size, known).map_err(say)?;

@@ -17,7 +17,7 @@
 //! A fork's log begins with its `forked` entry; its shared prefix is read from its base. The parts:
 //! `open` (the marker), `names` (file names), `log` (the lines of one log), `log_file` (its bytes, plain or
 //! compressed), `pack` (compresses it), `engine` (create, read,
-//! drafts), `append`, `base` and `owners` (what forks continue), `catalogue`, `stamps`, `fold` and
+//! drafts), `append`, `cut_off` (appends that were), `base` and `owners` (what forks continue), `catalogue`, `stamps`, `fold` and
 //! `changes` (list rows), `list`, `search`, `sizes`, `purge`, `check`, `repair`.
 
 mod append;
@@ -25,6 +25,7 @@ mod base;
 mod catalogue;
 mod changes;
 mod check;
+mod cut_off;
 mod engine;
 mod file_stamp;
 mod fold;

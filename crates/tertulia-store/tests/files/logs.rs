@@ -57,6 +57,83 @@ fn an_append_cut_off_anywhere_leaves_all_that_was_acknowledged() {
     }
 }
 
+/// Words of many blocks on disk.
+fn long_words() -> String {
+    "many words ".repeat(2000)
+}
+
+/// Overwrites the middle of the last append of a log with zeros, line feeds or other bytes.
+fn make_hole(path: &Path, whole: &[u8], sound: usize, filler: &[u8]) {
+    let mut bytes = whole.to_vec();
+    let hole = bytes[sound + 4096..sound + 12_288].iter_mut();
+    hole.zip(filler.iter().cycle())
+        .for_each(|(byte, with)| *byte = *with);
+    fs::write(path, bytes).unwrap();
+}
+
+/// After a power cut the end of an append can be on disk, and its middle not.
+#[test]
+fn an_append_without_its_middle_was_cut_off() {
+    let words = long_words();
+    for append in [&[&words[..]][..], &[&words, "and on"], &["first", &words]] {
+        for filler in [&b"\0"[..], b"old bytes\n", b"{}\n\n"] {
+            let home = Home::new();
+            let session = id(1);
+            let head = home.create(session);
+            let head = home.say(session, head, &["hello"]);
+            let path = home.log(session);
+            let sound = fs::read(&path).unwrap().len();
+            let mark = home.dir().join(".index/changed").join(session.to_string());
+            let marked = fs::read(&mark).unwrap();
+            home.say(session, head, append);
+            make_hole(&path, &fs::read(&path).unwrap(), sound, filler);
+            let torn = fs::read(&path).unwrap()[sound..].to_vec();
+            // It was never acknowledged.
+            fs::write(&mark, marked).unwrap();
+            assert_eq!(seqs(&home.read(session)), [1, 2]);
+            let report = home.check();
+            assert!(report.is_clean(), "{report:?}");
+            assert!(report.notes[0].contains("an append that was cut off"));
+            assert_eq!(home.listed(), [session]);
+            assert!(home.check().is_clean());
+            say(&home.again(), session, head, &["anew"]).unwrap();
+            let lines = home.read(session);
+            assert_eq!(seqs(&lines), [1, 2, 3]);
+            assert!(is_sound(session, &lines));
+            let aside = PathBuf::from(format!("{}.torn-{sound}", path.display()));
+            assert_eq!(fs::read(aside).unwrap(), torn);
+        }
+    }
+}
+
+/// What derived data knows was acknowledged: a hole in it is damage.
+#[test]
+fn a_hole_in_an_acknowledged_append_is_damage() {
+    let words = long_words();
+    for append in [&[&words[..]][..], &[&words, "and on"]] {
+        for is_listed in [false, true] {
+            let home = Home::new();
+            let session = id(1);
+            let head = home.create(session);
+            let path = home.log(session);
+            let sound = fs::read(&path).unwrap().len();
+            let head = home.say(session, head, append);
+            if is_listed {
+                assert_eq!(home.listed(), [session]);
+                let mark = home.dir().join(".index/changed").join(session.to_string());
+                assert!(!mark.exists());
+            }
+            make_hole(&path, &fs::read(&path).unwrap(), sound, b"\0");
+            let report = home.check();
+            assert_eq!(report.damage[0].seq, Seq(2), "{report:?}");
+            assert_eq!(home.read(session).len(), 1 + append.len());
+            let report = home.repair();
+            assert!(report.lost[0].contains("entry 2"), "{report:?}");
+            assert!(say(&home.store, session, head, &["stale"]).is_err());
+        }
+    }
+}
+
 #[test]
 fn a_log_cut_off_in_its_making_is_no_session() {
     let home = Home::new();
