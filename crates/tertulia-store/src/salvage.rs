@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use tertulia_core::entry::{
-    Body, Created, Entry, EntryError, Forked, Head, Lost, NewEntry, Origin, Repaired, line_follows,
+    Body, Created, Entry, EntryError, Forked, Hash, Head, Lost, NewEntry, Origin, Repaired,
+    line_follows,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::Line;
@@ -58,6 +59,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     while head.seq < last {
         let seq = head.seq.next();
         let read = lines.get(&seq).map(|line| decode_whole(&line.bytes));
+        let read = read.map(|read| read.map(|entry| with_its_number(entry, seq, before)));
         let entry = match read {
             Some(Ok(entry)) if entry.seq == seq => {
                 let doubtful =
@@ -175,6 +177,22 @@ fn with_its_names(entry: Entry, known: &Known, parent: &Head) -> Entry {
     let redacted = entry.redacted.clone();
     let corrected = entry.clone().with_body(parent, body, redacted);
     corrected.unwrap_or(entry)
+}
+
+/// Corrects the sequence number of an entry, if it alone was altered: with it the entry has its hash.
+fn with_its_number(entry: Entry, seq: Seq, parent: Option<Hash>) -> Entry {
+    let Some(hash) = parent.filter(|_| entry.seq != seq) else {
+        return entry;
+    };
+    let parent = Head {
+        seq: seq.back(1),
+        hash,
+    };
+    let (body, redacted) = (entry.body.clone(), entry.redacted.clone());
+    let corrected = entry.clone().with_body(&parent, body, redacted).ok();
+    corrected
+        .filter(|corrected| corrected.hash == entry.hash)
+        .unwrap_or(entry)
 }
 
 /// Decodes an entry, also if a stray byte replaces its line feed.

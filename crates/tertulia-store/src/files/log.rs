@@ -337,7 +337,11 @@ pub(super) fn first_place(file: &dyn LogBytes, end: u64) -> io::Result<Option<Se
         named.first().copied().flatten(),
         named.get(1).copied().flatten(),
     ) {
-        (Some(first), Some(second)) if second <= first => from_line(1),
+        // The third line tells which of the two is altered.
+        (Some(first), Some(second)) if second <= first => {
+            let first = from_line(0).filter(|first| from_line(2) == Some(*first));
+            first.or_else(|| from_line(1))
+        }
         (Some(_), _) => from_line(0),
         (None, _) => (1..named.len()).find_map(from_line),
     };
@@ -523,6 +527,7 @@ mod tests {
         assert_eq!(places(&named(&[1, 3, 5, 6])), [1, 3, 5, 6]);
         assert_eq!(places(&named(&[1, 97, 3, 4])), [1, 2, 3, 4]);
         assert_eq!(places(&named(&[97, 2, 3])), [1, 2, 3]);
+        assert_eq!(places(&named(&[6, 6, 8])), [6, 7, 8]);
         assert_eq!(places(&named(&[1, 2, u64::MAX])), [1, 2, 3]);
         assert_eq!(places(&named(&[1, 1, 1])), [1, 2, 3]);
         assert_eq!(places(b"\n\n\n"), [1, 2, 3]);
