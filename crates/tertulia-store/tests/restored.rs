@@ -58,3 +58,42 @@ fn a_purged_session_is_not_missed() {
     let report = look(&store);
     assert!(report.is_clean(), "{report:?}");
 }
+
+/// A killed writer leaves its last entries in the WAL alone.
+#[test]
+fn a_deleted_wal_is_told() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("t.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let mut writer = Writer::begin(&store, &still_clock(3));
+    writer.say(&store, "early words");
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    writer.say(&store, "late words");
+    let mut other = Writer::begin(&store, &still_clock(4));
+    other.say(&store, "other words");
+    assert_eq!(found(&store, "words").len(), 3);
+    let mut ledger = Ledger::of(&store, Duration::from_secs(5)).unwrap();
+    now(ledger.catch_up(&store, Extent::All, &Progress::unseen())).unwrap();
+    drop(ledger);
+    // The files as a kill leaves them, but for the WAL.
+    let killed = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(scratch.path()).unwrap() {
+        let name = entry.unwrap().file_name();
+        let from = scratch.path().join(&name);
+        if name != "t.db-wal" && from.is_file() {
+            fs::copy(from, killed.path().join(&name)).unwrap();
+        }
+    }
+    assert!(scratch.path().join("t.db-wal").metadata().unwrap().len() > 0);
+    let store = SqliteStore::open(&killed.path().join("t.db")).unwrap();
+    let report = look(&store);
+    let faults = report.faults.join("\n");
+    for what in [
+        format!("session {}: entry 3 is missing", writer.id),
+        format!("session {}: entries 1-2 are missing", other.id),
+        "3 entries that the database lacks".to_owned(),
+    ] {
+        assert!(faults.contains(&what), "{what}: {report:?}");
+    }
+}
