@@ -10,16 +10,14 @@
 //! bytes (a draft becomes the same entry every time), and no source of chance is needed here; every
 //! entry has an id of its own, so that equal words in two entries differ.
 
+mod ids;
+mod key;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -31,12 +29,16 @@ use crate::entry::{
 use crate::id::{EntryId, Seq, SessionId};
 use crate::query::ProjectIds;
 
-/// Version of the encryption that this program writes, and the newest that it reads.
-pub const SEAL_VERSION: u32 = 1;
+pub use ids::{HiddenId, hidden_id};
+use key::Key;
+
+/// Version of the encryption that this program writes, and the newest that it reads. Seals of version 1
+/// show nothing of other programs' ids.
+pub const SEAL_VERSION: u32 = 2;
+/// Version of a seal without a finder.
+const WITHOUT_FINDER: u32 = 1;
 /// Bytes of a session's key.
 pub const KEY_BYTES: usize = 32;
-/// Bytes of a nonce.
-const NONCE: usize = 24;
 /// Beginning of what a sealed session shows of its project.
 pub const HIDDEN_PROJECT: &str = "sealed:";
 /// Hexadecimal digits of a hidden project id.
@@ -45,18 +47,17 @@ const PROJECT_DIGITS: usize = 32;
 /// The secret bytes of a session's key. Overwritten in memory when dropped.
 pub type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 
-/// An unlocked key with the seal of its session.
+/// The unlocked keys of a session, with its seal.
 #[derive(Clone)]
-pub struct SessionKey {
+pub struct SessionKeys {
     seal: Seal,
-    entries: KeyBytes,
-    nonces: KeyBytes,
+    key: Key,
 }
 
-impl fmt::Debug for SessionKey {
+impl fmt::Debug for SessionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Never the bytes.
-        write!(f, "SessionKey({})", self.seal.origin)
+        write!(f, "SessionKeys({})", self.seal.origin)
     }
 }
 
@@ -71,6 +72,9 @@ struct Shown<'a> {
     at: Timestamp,
     author: Option<(&'a str, &'a str)>,
     entry: &'a Sealed,
+    /// That of the seal, in openings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finder: Option<&'a str>,
 }
 
 /// The words of an entry: its own fields, and what was redacted in them.
@@ -89,21 +93,42 @@ struct Redacted {
     redacted: BTreeMap<String, u32>,
 }
 
-impl SessionKey {
+impl SessionKeys {
+    /// Creates the seal of a new session, and its key, from the secret bytes of the key and their wrapped
+    /// form.
+    pub fn of_new(origin: SessionId, key: &KeyBytes, wrapped: String) -> SessionKeys {
+        let key = Key::new(key);
+        let seal = Seal {
+            v: SEAL_VERSION,
+            origin,
+            key: wrapped,
+            finder: Some(key.finder()),
+            data: None,
+        };
+        SessionKeys::of_key(key, &seal)
+    }
+
     /// Creates the key of a session from its secret bytes and its seal.
-    pub fn new(key: &KeyBytes, seal: &Seal) -> Result<SessionKey, SealError> {
+    pub fn new(key: &KeyBytes, seal: &Seal) -> Result<SessionKeys, SealError> {
         if seal.v > SEAL_VERSION {
             return Err(SealError::Newer { found: seal.v });
         }
-        let derived = |purpose| Zeroizing::new(blake3::derive_key(purpose, key.as_slice()));
-        Ok(SessionKey {
+        Ok(SessionKeys::of_key(Key::new(key), seal))
+    }
+
+    fn of_key(key: Key, seal: &Seal) -> SessionKeys {
+        let v = match seal.finder {
+            Some(_) => SEAL_VERSION,
+            None => WITHOUT_FINDER,
+        };
+        SessionKeys {
             seal: Seal {
+                v,
                 data: None,
                 ..seal.clone()
             },
-            entries: derived("tertulia 2026 sealed session entries"),
-            nonces: derived("tertulia 2026 sealed session nonces"),
-        })
+            key,
+        }
     }
 
     /// Returns the seal that the opening entries of the session and its forks have, without words.
@@ -113,37 +138,12 @@ impl SessionKey {
 
     /// Encrypts a text. `shown` is authenticated with it.
     pub fn encrypt(&self, shown: &[u8], text: &[u8]) -> Result<String, SealError> {
-        let mut hasher = blake3::Hasher::new_keyed(&self.nonces);
-        hasher.update(&(shown.len() as u64).to_le_bytes());
-        hasher.update(shown);
-        hasher.update(text);
-        let mut nonce = [0; NONCE];
-        nonce.copy_from_slice(&hasher.finalize().as_bytes()[..NONCE]);
-        let payload = Payload {
-            msg: text,
-            aad: shown,
-        };
-        let sealed = self.cipher().encrypt(&XNonce::from(nonce), payload);
-        let mut bytes = nonce.to_vec();
-        bytes.extend(sealed.map_err(|_| SealError::Failed)?);
-        Ok(STANDARD.encode(bytes))
+        self.key.encrypt(shown, text)
     }
 
     /// Decrypts a text, unless it or `shown` was altered.
     pub fn decrypt(&self, shown: &[u8], data: &str) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let bytes = STANDARD.decode(data).map_err(|_| SealError::Altered)?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE).ok_or(SealError::Altered)?;
-        let nonce: [u8; NONCE] = nonce.try_into().map_err(|_| SealError::Altered)?;
-        let payload = Payload {
-            msg: sealed,
-            aad: shown,
-        };
-        let opened = self.cipher().decrypt(&XNonce::from(nonce), payload);
-        opened.map(Zeroizing::new).map_err(|_| SealError::Altered)
-    }
-
-    fn cipher(&self) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new(&(*self.entries).into())
+        self.key.decrypt(shown, data)
     }
 
     /// Seals an entry that becomes number `seq` of its log. Entries without words stay as they are.
@@ -291,7 +291,10 @@ impl SessionKey {
     }
 
     fn seal_body(&self, place: &Place<'_>, body: &Body, words: &str) -> Result<Body, SealError> {
-        let visible = Sealed::visible(body);
+        let mut visible = Sealed::visible(body);
+        if let Some(finder) = &self.seal.finder {
+            visible.ids = ids::hidden_ids(finder, body);
+        }
         let data = self.encrypt(&self.shown(place, &visible)?, words.as_bytes())?;
         let seal = |data| {
             Some(Box::new(Seal {
@@ -330,8 +333,9 @@ impl SessionKey {
 
     fn shown(&self, place: &Place<'_>, entry: &Sealed) -> Result<Vec<u8>, SealError> {
         let author = place.author.map(|author| (&*author.name, &*author.host));
+        let is_opening = matches!(entry.of.as_str(), "created" | "forked");
         let shown = Shown {
-            seal: SEAL_VERSION,
+            seal: self.seal.v,
             v: VERSION,
             session: self.seal.origin,
             seq: place.seq,
@@ -339,6 +343,7 @@ impl SessionKey {
             at: place.at,
             author,
             entry,
+            finder: self.seal.finder.as_deref().filter(|_| is_opening),
         };
         serde_json::to_vec(&shown).map_err(|_| SealError::Failed)
     }

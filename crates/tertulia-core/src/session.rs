@@ -30,6 +30,7 @@ pub use changes::{Before, Change};
 pub use log::{Damage, Line, Log};
 pub use natives::{Native, PastNative};
 pub use parent::Parent;
+pub use sealed::HiddenIds;
 use sealed::wrapped_key;
 pub use source::Source;
 pub use speakers::Spoke;
@@ -144,6 +145,9 @@ pub struct SessionMeta {
     /// Seal of a sealed session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
+    /// What a sealed session shows of other programs' ids.
+    #[serde(default, skip_serializing_if = "HiddenIds::is_empty")]
+    pub hidden_ids: HiddenIds,
     /// Changes that can be undone, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -219,6 +223,7 @@ impl SessionMeta {
             status: Status::Paused,
             trashed_at: None,
             seal: None,
+            hidden_ids: HiddenIds::default(),
             changes: Vec::new(),
             bytes: 0,
             head: Head::START,
@@ -383,6 +388,7 @@ impl SessionMeta {
         // Two sessions must not share one native session, or their contexts would mix.
         self.natives.clear();
         self.past_natives.clear();
+        self.hidden_ids.sessions.clear();
         // The original id stays with the imported session.
         self.source = None;
     }

@@ -8,7 +8,7 @@ use tertulia_core::entry::{Body, Entry, Forked, Head, Merged, Numbering, Origin,
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::merge::{MergedEntries, contains};
 use tertulia_core::query::{Filter, Page, Row};
-use tertulia_core::seal::SessionKey;
+use tertulia_core::seal::SessionKeys;
 use tertulia_core::session::{Log, SESSION_LIMIT, SessionMeta};
 
 /// Lines per read, so that raw lines of a long log are never all in memory beside its entries.
@@ -205,7 +205,7 @@ impl Sessions {
 impl Sessions {
     /// Returns the key of a merged session: that of the shared entries, or a new one if they share
     /// none and one of them is sealed.
-    async fn key_of_merge(&self, merge: &NewMerge) -> StoreResult<Option<Arc<SessionKey>>> {
+    async fn key_of_merge(&self, merge: &NewMerge) -> StoreResult<Option<Arc<SessionKeys>>> {
         let store = self.sealed_store();
         let ours = store.key_of(merge.ours.id, Unlocking::Ask).await?;
         if let MergeBase::Shared { .. } = merge.base {

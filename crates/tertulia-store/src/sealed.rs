@@ -29,7 +29,7 @@ use super::{
 use tertulia_core::entry::{Entry, Head, Seal, Speaker, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
-use tertulia_core::seal::{SessionKey, with_hidden_ids};
+use tertulia_core::seal::{SessionKeys, with_hidden_ids};
 use tertulia_core::session::{Damage, Line, Log};
 use tertulia_core::sizes::LogSize;
 
@@ -89,7 +89,7 @@ impl SealedStore {
         &self,
         id: SessionId,
         unlocking: Unlocking,
-    ) -> StoreResult<Option<Arc<SessionKey>>> {
+    ) -> StoreResult<Option<Arc<SessionKeys>>> {
         match self.seal_of(id).await? {
             Some(seal) => self.keys.unlock(id, &seal, unlocking).await.map(Some),
             None => Ok(None),
@@ -221,7 +221,7 @@ fn shown_of(draft: &Draft) -> Vec<u8> {
 }
 
 /// Encrypts the words of a draft.
-fn seal_draft(key: &SessionKey, draft: &Draft) -> StoreResult<Draft> {
+fn seal_draft(key: &SessionKeys, draft: &Draft) -> StoreResult<Draft> {
     const WHAT: &str = "cannot write a draft";
     let words = serde_json::to_vec(draft).map_err(|error| StoreError::failed(WHAT, error))?;
     let content = key
@@ -242,7 +242,7 @@ fn seal_draft(key: &SessionKey, draft: &Draft) -> StoreResult<Draft> {
     })
 }
 
-fn open_draft(key: &SessionKey, draft: &Draft) -> Option<Draft> {
+fn open_draft(key: &SessionKeys, draft: &Draft) -> Option<Draft> {
     let words = key.decrypt(&shown_of(draft), &draft.content).ok()?;
     serde_json::from_slice(&words).ok()
 }

@@ -18,7 +18,7 @@ use tertulia_core::entry::{
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Lookup, Row};
 use tertulia_core::redact::{redact, redact_unfinished};
-use tertulia_core::seal::SessionKey;
+use tertulia_core::seal::SessionKeys;
 use tertulia_core::session::SessionMeta;
 
 /// The sessions of a store.
@@ -424,7 +424,7 @@ impl Sessions {
 
 /// Chains entries, and encrypts them if there is a key.
 pub(super) fn chain_sealed(
-    key: Option<&SessionKey>,
+    key: Option<&SessionKeys>,
     head: &Head,
     numbering: &Numbering,
     new: Vec<NewEntry>,

@@ -17,6 +17,10 @@ pub struct Seal {
     pub origin: SessionId,
     /// The key of the entries, encrypted for recipients or a passphrase: an age file in base64.
     pub key: String,
+    /// Key of the hashes that entries show of other programs' ids, in hexadecimal digits. It hides them
+    /// only from who does not guess; seals of version 1 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finder: Option<String>,
     /// Ciphertext of the opening entry's words, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
@@ -39,6 +43,10 @@ pub struct Sealed {
     /// Id of the command that changed a title or tags, so that it can be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<EntryId>,
+    /// Hashes of the ids that another program has for the session or its requests, so that its file is
+    /// recognised without the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
     /// Ciphertext of the entry's own fields, in base64.
     pub data: String,
 }
@@ -60,6 +68,7 @@ impl Sealed {
             usage,
             due,
             operation,
+            ids: Vec::new(),
             data: String::new(),
         }
     }

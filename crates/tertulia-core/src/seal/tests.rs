@@ -2,22 +2,23 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::entry::{Kind, Renamed, Role, Touched, human, plain};
+use crate::entry::{Kind, Linked, Message, Renamed, Role, Touched, human, plain};
 use crate::session::SessionMeta;
 
 const ID: SessionId = SessionId::new(Uuid::from_u128(7));
 
 fn seal() -> Seal {
     Seal {
-        v: SEAL_VERSION,
+        v: 1,
         origin: ID,
         key: "wrapped".to_owned(),
+        finder: None,
         data: None,
     }
 }
 
-fn key(byte: u8) -> SessionKey {
-    SessionKey::new(&Zeroizing::new([byte; KEY_BYTES]), &seal()).unwrap()
+fn key(byte: u8) -> SessionKeys {
+    SessionKeys::new(&Zeroizing::new([byte; KEY_BYTES]), &seal()).unwrap()
 }
 
 fn new_entry(number: u128, body: Body) -> NewEntry {
@@ -135,6 +136,60 @@ fn another_key_opens_nothing() {
             Err(SealError::Altered)
         ));
     }
+}
+
+/// Another program's file is compared with a sealed session by what that shows of the program's ids.
+#[test]
+fn ids_of_other_programs_are_shown_as_hashes() {
+    let linked = Body::Linked(Linked {
+        agent: "codex".to_owned(),
+        native: "marker-session".to_owned(),
+        cwd: None,
+        inherited: None,
+    });
+    let answer = Body::Message(Message {
+        usage_id: Some("marker-1".to_owned()),
+        requests: (1..9).map(|n| format!("marker-{n}")).collect(),
+        ..plain(&human(), Role::User, "words".to_owned())
+    });
+    let mut new = bodies(&[]);
+    new.insert(1, new_entry(21, linked));
+    new.insert(2, new_entry(22, answer));
+    let keys = SessionKeys::of_new(ID, &Zeroizing::new([1; KEY_BYTES]), "wrapped".to_owned());
+    let finder = keys.seal().finder.clone().unwrap();
+    let chain = |keys: &SessionKeys| {
+        let entries = keys.chain(&Head::START, &Numbering::default(), new.clone());
+        stored(&entries.unwrap())
+    };
+    let entries = chain(&keys);
+    let meta = SessionMeta::of(ID, &entries);
+    let session = hidden_id(&finder, HiddenId::Session, "marker-session");
+    assert_eq!(meta.hidden_ids.sessions, [session]);
+    let usages = (1..5).map(|n| hidden_id(&finder, HiddenId::Usage, &format!("marker-{n}")));
+    assert_eq!(meta.hidden_ids.usages, usages.collect::<Vec<_>>());
+    assert!(entries.iter().all(|entry| !entry.line().contains("marker")));
+    // They cannot be taken out, or changed together with the key of the hashes.
+    let Body::Sealed(mut sealed) = entries[1].body.clone() else {
+        panic!("not sealed");
+    };
+    sealed.ids.clear();
+    let altered = entries[1]
+        .clone()
+        .with_body(&entries[0].head(), Body::Sealed(sealed), BTreeMap::new())
+        .unwrap();
+    let opened = keys.open(&Numbering::default(), altered);
+    assert!(matches!(opened, Err(SealError::Altered)));
+    let other = Seal {
+        finder: Some("00".repeat(16)),
+        ..keys.seal().clone()
+    };
+    let other = SessionKeys::new(&Zeroizing::new([1; KEY_BYTES]), &other).unwrap();
+    let opened = other.open(&Numbering::default(), entries[0].clone());
+    assert!(matches!(opened, Err(SealError::Altered)));
+    // Seals of version 1 stay as they are.
+    let entries = chain(&key(1));
+    assert!(SessionMeta::of(ID, &entries).hidden_ids.is_empty());
+    assert!(entries[0].line().contains(r#""seal":{"v":1,"#));
 }
 
 proptest! {

@@ -1,12 +1,62 @@
 //! The fold over sealed entries: counts and times, without words.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Before, SessionMeta, Status};
 use crate::entry::{Entry, Seal, Sealed};
 use crate::seal::HIDDEN_PROJECT;
 
+/// Ids of another program's sessions that are remembered: some agents begin one with every process.
+const SESSIONS: usize = 100;
+/// Ids of usage that are remembered since each of these began: its file begins with them, and so do copies.
+const USAGES_EACH: usize = 8;
+
+/// Ids of other programs as a sealed session shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HiddenIds {
+    /// Sessions that hold this one in another program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
+    /// First usage in each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usages: Vec<String>,
+    /// Number of usages since the last session began.
+    #[serde(default)]
+    since: usize,
+}
+
+impl HiddenIds {
+    /// Returns true if nothing is shown.
+    pub fn is_empty(&self) -> bool {
+        *self == HiddenIds::default()
+    }
+
+    fn note(&mut self, sealed: &Sealed) {
+        let is_message = sealed.of == "message";
+        for id in &sealed.ids {
+            match is_message {
+                false if !self.sessions.contains(id) => {
+                    self.sessions.push(id.clone());
+                    self.since = 0;
+                }
+                true if self.since < USAGES_EACH && !self.usages.contains(id) => {
+                    self.usages.push(id.clone());
+                    self.since += 1;
+                }
+                _ => {}
+            }
+        }
+        let excess = self.sessions.len().saturating_sub(SESSIONS);
+        self.sessions.drain(..excess);
+        let excess = self.usages.len().saturating_sub(SESSIONS * USAGES_EACH);
+        self.usages.drain(..excess);
+    }
+}
+
 impl SessionMeta {
     /// Counts a sealed entry. Its words come with [`SessionMeta::of`] over decrypted entries.
     pub(super) fn count_sealed(&mut self, entry: &Entry, sealed: &Sealed) {
+        self.hidden_ids.note(sealed);
         if sealed.of == "message" {
             self.messages += 1;
         }

@@ -9,7 +9,7 @@ use crate::worker::on_thread;
 use crate::{StoreError, StoreResult};
 use tertulia_core::entry::Seal;
 use tertulia_core::id::SessionId;
-use tertulia_core::seal::{KeyBytes, SessionKey};
+use tertulia_core::seal::{KeyBytes, SessionKeys};
 use tertulia_core::session::SessionMeta;
 
 /// Maximum number of sessions of which it is remembered whether they are sealed.
@@ -60,7 +60,7 @@ struct Known {
     /// Seals of sessions; `None` for sessions that are not sealed.
     seals: HashMap<SessionId, Option<Seal>>,
     /// Unlocked keys. A session that was unsealed and sealed again has another one.
-    keys: HashMap<KeyName, Arc<SessionKey>>,
+    keys: HashMap<KeyName, Arc<SessionKeys>>,
     /// Wrapped keys that were not at hand.
     locked: HashSet<KeyName>,
 }
@@ -103,7 +103,7 @@ impl Keys {
     }
 
     /// Returns the key of a session that is known to be sealed, if it is unlocked.
-    pub(crate) fn unlocked(&self, id: SessionId) -> Option<Arc<SessionKey>> {
+    pub(crate) fn unlocked(&self, id: SessionId) -> Option<Arc<SessionKeys>> {
         let known = self.known();
         let seal = known.seals.get(&id)?.as_ref()?;
         known.keys.get(&name(seal)).cloned()
@@ -111,7 +111,7 @@ impl Keys {
 
     /// Returns the key of a session that begins, if it is to be sealed. Remembers the answer: the store
     /// may be out of reach when the session goes on.
-    pub(crate) fn of_new(&self, id: SessionId) -> Option<Arc<SessionKey>> {
+    pub(crate) fn of_new(&self, id: SessionId) -> Option<Arc<SessionKeys>> {
         let key = self.unlocked(id);
         if key.is_none() {
             self.note_seal(id, None);
@@ -120,20 +120,15 @@ impl Keys {
     }
 
     /// Makes the key of a new session. All its entries are sealed from then on.
-    pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKey>> {
+    pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKeys>> {
         let refused = move |reason: String| StoreError::NoKey { id, reason };
         let source = self.source(id)?;
         let (key, wrapped) = on_thread("tertulia-key", move || {
             source.make().map_err(|error| refused(error.0))
         })
         .await?;
-        let seal = Seal {
-            v: tertulia_core::seal::SEAL_VERSION,
-            origin: id,
-            key: wrapped,
-            data: None,
-        };
-        let key = SessionKey::new(&key, &seal).map_err(|error| refused(error.to_string()))?;
+        let key = SessionKeys::of_new(id, &key, wrapped);
+        let seal = key.seal().clone();
         let key = Arc::new(key);
         self.known().keys.insert(name(&seal), key.clone());
         self.note_seal(id, Some(seal));
@@ -146,7 +141,7 @@ impl Keys {
         id: SessionId,
         seal: &Seal,
         unlocking: Unlocking,
-    ) -> StoreResult<Arc<SessionKey>> {
+    ) -> StoreResult<Arc<SessionKeys>> {
         let refused = move |reason: String| StoreError::Sealed { id, reason };
         {
             let known = self.known();
@@ -170,7 +165,7 @@ impl Keys {
                 return Err(error);
             }
         };
-        let key = SessionKey::new(&key, seal).map_err(|error| refused(error.to_string()))?;
+        let key = SessionKeys::new(&key, seal).map_err(|error| refused(error.to_string()))?;
         let key = Arc::new(key);
         self.known().keys.insert(name(seal), key.clone());
         Ok(key)

@@ -10,7 +10,7 @@ use super::{SealedStore, Unlocking};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::Head;
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::seal::SessionKey;
+use tertulia_core::seal::SessionKeys;
 use tertulia_core::session::{Log, SessionMeta};
 
 /// Folder of the rows, named as a file of derived data.
@@ -92,7 +92,7 @@ impl SealedStore {
         Some(folder.join(id.to_string()))
     }
 
-    fn kept_row(&self, id: SessionId, key: &SessionKey) -> Option<SessionMeta> {
+    fn kept_row(&self, id: SessionId, key: &SessionKeys) -> Option<SessionMeta> {
         let kept = fs::read(self.row_file(id)?).ok()?;
         let kept: KeptRow = serde_json::from_slice(&kept).ok()?;
         let words = key.decrypt(&shown(id, kept.seq, &kept.hash), &kept.data);
@@ -101,7 +101,7 @@ impl SealedStore {
     }
 
     /// Keeps metadata for the next time. A failure costs only that.
-    fn keep_row(&self, meta: &SessionMeta, key: &SessionKey) {
+    fn keep_row(&self, meta: &SessionMeta, key: &SessionKeys) {
         let keep = || {
             let file = self.row_file(meta.id)?;
             let hash = meta.head.hash.to_string();
@@ -137,6 +137,7 @@ fn counted(stored: &SessionMeta, opened: SessionMeta) -> SessionMeta {
         head: stored.head,
         bytes: stored.bytes,
         messages: stored.messages,
+        hidden_ids: stored.hidden_ids.clone(),
         ..opened
     }
 }

@@ -6,7 +6,7 @@ use crate::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head, Relation, Seal};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{Filter, Page, Trash};
-use tertulia_core::seal::{SealError, SessionKey};
+use tertulia_core::seal::{SealError, SessionKeys};
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 
 impl Sessions {
@@ -172,7 +172,7 @@ impl Sessions {
 
 /// Seals the entries of a plain log. It may go only when it can be made again from the sealed one, byte
 /// for byte.
-fn sealed_log(id: SessionId, key: &SessionKey, plain: &[Entry]) -> StoreResult<Vec<Entry>> {
+fn sealed_log(id: SessionId, key: &SessionKeys, plain: &[Entry]) -> StoreResult<Vec<Entry>> {
     let openings = Openings::of(plain);
     let sealed = rewritten(plain, |head, entry| {
         key.seal_entry(head, &openings.numbering_at(entry.seq), entry)
