@@ -43,14 +43,19 @@ pub use message::{
     ToolOutcome, Usage, human, plain,
 };
 pub use numbering::Numbering;
-pub use sealed::{Seal, SealState, Sealed};
+pub use sealed::{Keyed, Seal, SealState, Sealed};
 pub use shell::{ShellCommand, ShellOutput};
 pub use switched::Switched;
 
 use crate::id::{EntryId, Seq};
 
-/// Version of the line format that this program writes, and the newest that it reads.
+/// Version of the line format of all entries but those of [`KEYED_VERSION`].
 pub const VERSION: u32 = 1;
+/// Version of the line format of key entries, and the newest that this program reads: a program that does
+/// not know them must not take later entries for damaged ones, or write with a key that was replaced.
+pub const KEYED_VERSION: u32 = 2;
+/// Beginning of the lines of each version that this program reads.
+const BEGINNINGS: [&str; 2] = ["{\"v\":1,", "{\"v\":2,"];
 
 /// Maximum size of one message, in bytes.
 pub const MESSAGE_LIMIT: usize = 1_000_000;
@@ -286,7 +291,7 @@ impl Entry {
     fn content(&self) -> Result<String, EntryError> {
         let seq = self.seq;
         let mut line = serde_json::to_string(&Fields {
-            v: VERSION,
+            v: self.body.line_version(),
             seq,
             id: self.id,
             at: self.at,
@@ -307,13 +312,21 @@ impl Entry {
         let (_, hash) = split_hash(line).ok_or_else(|| unreadable_or_newer(line))?;
         let envelope: Envelope<'_> =
             serde_json::from_str(line).map_err(|_| unreadable_or_newer(line))?;
+        let body = Body::decode(&envelope.kind, line).map_err(|source| {
+            let reason = source.to_string();
+            match unreadable_or_newer(line) {
+                EntryError::Unreadable { .. } => EntryError::Unreadable { reason },
+                newer => newer,
+            }
+        })?;
         // The version is always written first, so a prefix check is enough here.
-        if !line.starts_with("{\"v\":1,") {
+        let beginning = match body.line_version() {
+            KEYED_VERSION => BEGINNINGS[1],
+            _ => BEGINNINGS[0],
+        };
+        if !line.starts_with(beginning) {
             return Err(unreadable_or_newer(line));
         }
-        let body = Body::decode(&envelope.kind, line).map_err(|source| EntryError::Unreadable {
-            reason: source.to_string(),
-        })?;
         Ok(Entry {
             seq: envelope.seq,
             id: envelope.id,
@@ -432,6 +445,22 @@ impl Entry {
     }
 }
 
+impl Body {
+    fn line_version(&self) -> u32 {
+        match self {
+            Body::Keyed(_) => KEYED_VERSION,
+            _ => VERSION,
+        }
+    }
+}
+
+/// Returns a line without what stands before its sequence number.
+pub fn after_seq_name(line: &[u8]) -> Option<&[u8]> {
+    let rests = BEGINNINGS.iter();
+    let mut rests = rests.filter_map(|beginning| line.strip_prefix(beginning.as_bytes()));
+    rests.next()?.strip_prefix(b"\"seq\":")
+}
+
 /// Returns the hash of a line if the line is complete and continues `parent`.
 pub fn line_follows(line: &str, parent: &Hash) -> Option<Hash> {
     let (content, hash) = split_hash(line)?;
@@ -449,7 +478,10 @@ fn split_hash(line: &str) -> Option<(&str, Hash)> {
 
 fn unreadable_or_newer(line: &str) -> EntryError {
     match serde_json::from_str::<Versioned>(line) {
-        Ok(Versioned { v }) if v > VERSION => EntryError::Newer { found: v },
+        Ok(Versioned { v }) if v > KEYED_VERSION => EntryError::Newer { found: v },
+        Ok(Versioned { v: KEYED_VERSION }) => EntryError::Unreadable {
+            reason: "its format is that of entries with keys, and it is none".into(),
+        },
         Ok(_) => EntryError::Unreadable {
             reason: "it lacks fields that every entry has".into(),
         },
@@ -463,7 +495,7 @@ fn unreadable_or_newer(line: &str) -> EntryError {
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     /// A later version of the program wrote the line.
-    #[error("the entry has format {found}, this program reads up to {VERSION}")]
+    #[error("the entry has format {found}, this program reads up to {KEYED_VERSION}")]
     Newer {
         /// Version given in the line.
         found: u32,

@@ -1,6 +1,6 @@
 //! Encryption of sealed sessions, entry by entry.
 //!
-//! Each session has a key of its own. An entry's words are encrypted with XChaCha20-Poly1305. The
+//! Each session has a key of its own, and may have further ones from some entry on (`ring`). An entry's words are encrypted with XChaCha20-Poly1305. The
 //! additional data is everything that the stored entry shows, and its place: the session in which
 //! the key was made, its sequence number and the format version. A sealed entry that was altered or
 //! moved is therefore refused, even if its hash was computed again. The sequence number is the one
@@ -12,6 +12,7 @@
 
 mod ids;
 mod key;
+mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -23,14 +24,16 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::entry::{
-    Author, Body, Created, Entry, EntryError, Forked, Head, NewEntry, Numbering, Seal, Sealed,
-    VERSION, with_references,
+    Author, Body, Created, Entry, EntryError, Forked, Head, Keyed, NewEntry, Numbering, Seal,
+    Sealed, VERSION, with_references,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::query::ProjectIds;
 
 pub use ids::{HiddenId, hidden_id};
 use key::Key;
+pub use ring::{KeyEntry, NewKey, Recipients, Ring};
+use ring::{KnownKeyEntry, PlacedKey};
 
 /// Version of the encryption that this program writes, and the newest that it reads. Seals of version 1
 /// show nothing of other programs' ids.
@@ -51,7 +54,11 @@ pub type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 #[derive(Clone)]
 pub struct SessionKeys {
     seal: Seal,
-    key: Key,
+    /// The first is that of the seal.
+    keys: Vec<PlacedKey>,
+    /// Key entries, in order.
+    entries: Vec<KnownKeyEntry>,
+    recipients: Recipients,
 }
 
 impl fmt::Debug for SessionKeys {
@@ -94,7 +101,7 @@ struct Redacted {
 }
 
 impl SessionKeys {
-    /// Creates the seal of a new session, and its key, from the secret bytes of the key and their wrapped
+    /// Creates the seal of a new session, and its keys, from the secret bytes of its key and their wrapped
     /// form.
     pub fn of_new(origin: SessionId, key: &KeyBytes, wrapped: String) -> SessionKeys {
         let key = Key::new(key);
@@ -108,7 +115,7 @@ impl SessionKeys {
         SessionKeys::of_key(key, &seal)
     }
 
-    /// Creates the key of a session from its secret bytes and its seal.
+    /// Creates the keys of a session without key entries from its secret bytes and its seal.
     pub fn new(key: &KeyBytes, seal: &Seal) -> Result<SessionKeys, SealError> {
         if seal.v > SEAL_VERSION {
             return Err(SealError::Newer { found: seal.v });
@@ -127,7 +134,12 @@ impl SessionKeys {
                 data: None,
                 ..seal.clone()
             },
-            key,
+            keys: vec![PlacedKey {
+                from: Seq::START,
+                key,
+            }],
+            entries: Vec::new(),
+            recipients: Recipients::default(),
         }
     }
 
@@ -136,14 +148,17 @@ impl SessionKeys {
         &self.seal
     }
 
-    /// Encrypts a text. `shown` is authenticated with it.
+    /// Encrypts a text that is no entry. `shown` is authenticated with it.
     pub fn encrypt(&self, shown: &[u8], text: &[u8]) -> Result<String, SealError> {
-        self.key.encrypt(shown, text)
+        self.last().encrypt(shown, text)
     }
 
-    /// Decrypts a text, unless it or `shown` was altered.
+    /// Decrypts a text that is no entry, unless it or `shown` was altered.
     pub fn decrypt(&self, shown: &[u8], data: &str) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        self.key.decrypt(shown, data)
+        // It may have been written before the newest key was made.
+        let opened = self.keys.iter().rev();
+        let mut opened = opened.filter_map(|placed| placed.key.decrypt(shown, data).ok());
+        opened.next().ok_or(SealError::Altered)
     }
 
     /// Seals an entry that becomes number `seq` of its log. Entries without words stay as they are.
@@ -170,7 +185,7 @@ impl SessionKeys {
             at: new.at,
             author: new.author.as_ref(),
         };
-        let body = self.seal_body(&place, &new.body, &words)?;
+        let body = self.seal_body(seq, &place, &new.body, &words)?;
         Ok(NewEntry {
             body,
             redacted: BTreeMap::new(),
@@ -210,6 +225,10 @@ impl SessionKeys {
         numbering: &Numbering,
         entry: &Entry,
     ) -> Result<Entry, SealError> {
+        if let Some(keyed) = self.keyed_like(entry) {
+            let body = Body::Keyed(keyed.clone());
+            return Ok(entry.clone().with_body(parent, body, BTreeMap::new())?);
+        }
         if entry.body.is_wordless() {
             return Ok(entry.clone().continuing(parent));
         }
@@ -217,7 +236,8 @@ impl SessionKeys {
         let words = with_places(entry.body.kind(), words, numbering, |seq| {
             numbering.original(seq)
         });
-        let body = self.seal_body(&Place::of(entry, numbering), &entry.body, &words)?;
+        let place = Place::of(entry, numbering);
+        let body = self.seal_body(entry.seq, &place, &entry.body, &words)?;
         Ok(entry.clone().with_body(parent, body, BTreeMap::new())?)
     }
 
@@ -228,6 +248,12 @@ impl SessionKeys {
         numbering: &Numbering,
         entry: &Entry,
     ) -> Result<Entry, SealError> {
+        if let Body::Keyed(_) = entry.body {
+            // The keys go; the place stays, since later entries refer to places.
+            let body = Body::Keyed(Keyed::default());
+            let redacted = entry.redacted.clone();
+            return Ok(entry.clone().with_body(parent, body, redacted)?);
+        }
         match self.words_of(entry, numbering)? {
             Some(words) => Ok(entry.with_body_fields(parent, &words)?),
             // The opening of a fork that was made without the key.
@@ -243,10 +269,17 @@ impl SessionKeys {
         }
     }
 
-    /// Returns an entry with its words, if it is sealed. Its line stays as it is stored.
+    /// Returns an entry with its words, if it is sealed. Its line stays as it is stored. A key entry that is
+    /// not authentic is an error.
     pub fn open(&self, numbering: &Numbering, entry: Entry) -> Result<Entry, SealError> {
         if !entry.is_sealed() {
             return Ok(entry);
+        }
+        if let Body::Keyed(_) = entry.body {
+            return match self.has(&entry) {
+                true => Ok(entry),
+                false => Err(SealError::ForeignKey),
+            };
         }
         let Some(words) = self.words_of(&entry, numbering)? else {
             return Ok(entry);
@@ -282,7 +315,7 @@ impl SessionKeys {
             },
         };
         let shown = self.shown(&place, &visible)?;
-        let words = self.decrypt(&shown, data)?;
+        let words = self.at(stored.seq).decrypt(&shown, data)?;
         let words = std::str::from_utf8(&words).map_err(|_| SealError::Altered)?;
         let words = with_places(&visible.of, words.to_owned(), numbering, |seq| {
             numbering.stored(seq)
@@ -290,12 +323,20 @@ impl SessionKeys {
         Ok(Some(words))
     }
 
-    fn seal_body(&self, place: &Place<'_>, body: &Body, words: &str) -> Result<Body, SealError> {
+    /// Seals the body of the entry that is number `seq` of its log.
+    fn seal_body(
+        &self,
+        seq: Seq,
+        place: &Place<'_>,
+        body: &Body,
+        words: &str,
+    ) -> Result<Body, SealError> {
         let mut visible = Sealed::visible(body);
         if let Some(finder) = &self.seal.finder {
             visible.ids = ids::hidden_ids(finder, body);
         }
-        let data = self.encrypt(&self.shown(place, &visible)?, words.as_bytes())?;
+        let shown = self.shown(place, &visible)?;
+        let data = self.at(seq).encrypt(&shown, words.as_bytes())?;
         let seal = |data| {
             Some(Box::new(Seal {
                 data: Some(data),
@@ -379,6 +420,16 @@ impl Place<'_> {
             author: entry.author.as_ref(),
         }
     }
+
+    /// Returns the place that an entry gets after `parent`.
+    fn of_new<'a>(parent: &Head, numbering: &Numbering, new: &'a NewEntry) -> Place<'a> {
+        Place {
+            seq: numbering.original(parent.seq.next()),
+            id: new.id,
+            at: new.at,
+            author: new.author.as_ref(),
+        }
+    }
 }
 
 /// Returns what a sealed session shows of a project id. A list of one project finds its sealed
@@ -408,6 +459,9 @@ pub enum SealError {
     /// The ciphertext, or what it belongs to, is not what was written.
     #[error("its sealed words were altered, moved or sealed with another key")]
     Altered,
+    /// A key entry is not by anyone who can read the session.
+    #[error("this change of keys was not written with the session's key: it does not count")]
+    ForeignKey,
     /// The words cannot be encrypted.
     #[error("it cannot be encrypted")]
     Failed,

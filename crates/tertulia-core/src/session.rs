@@ -145,6 +145,9 @@ pub struct SessionMeta {
     /// Seal of a sealed session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
+    /// Key entries of a sealed session, authentic or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keyed: Vec<Head>,
     /// What a sealed session shows of other programs' ids.
     #[serde(default, skip_serializing_if = "HiddenIds::is_empty")]
     pub hidden_ids: HiddenIds,
@@ -223,6 +226,7 @@ impl SessionMeta {
             status: Status::Paused,
             trashed_at: None,
             seal: None,
+            keyed: Vec::new(),
             hidden_ids: HiddenIds::default(),
             changes: Vec::new(),
             bytes: 0,
@@ -310,6 +314,7 @@ impl SessionMeta {
                 self.parent = Some(Parent::of(&replayed.of, Relation::Replay));
             }
             Body::Sealed(sealed) => self.count_sealed(entry, sealed),
+            Body::Keyed(keyed) => self.note_keys(entry, keyed),
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
@@ -376,6 +381,7 @@ impl SessionMeta {
         }
         if forked.seal.is_some() {
             self.seal = wrapped_key(forked.seal.as_deref());
+            self.refuse_older_programs();
         }
         self.created_at = entry.at;
         self.updated_at = entry.at;

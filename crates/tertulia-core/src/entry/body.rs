@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::imported::Imported;
 use super::lineage::{Forked, Merged, Replayed};
 use super::message::{Message, Usage};
-use super::sealed::{Seal, Sealed};
+use super::sealed::{Keyed, Seal, Sealed};
 use super::shell::{ShellCommand, ShellOutput};
 use super::switched::Switched;
 use crate::id::{EntryId, Seq, SessionId};
@@ -67,6 +67,8 @@ pub enum Body {
     Replayed(Replayed),
     /// An entry of a sealed session: its words are encrypted.
     Sealed(Sealed),
+    /// Who can read a sealed session changes from here on.
+    Keyed(Keyed),
     /// The user runs a shell command.
     Shell(ShellCommand),
     /// The user's shell command has ended.
@@ -103,6 +105,7 @@ impl Body {
             "merged" => Body::Merged(serde_json::from_str(line)?),
             "replayed" => Body::Replayed(serde_json::from_str(line)?),
             "sealed" => Body::Sealed(serde_json::from_str(line)?),
+            "keyed" => Body::Keyed(serde_json::from_str(line)?),
             "shell" => Body::Shell(serde_json::from_str(line)?),
             "shell_output" => Body::ShellOutput(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
@@ -135,6 +138,7 @@ impl Body {
             Body::Merged(_) => "merged",
             Body::Replayed(_) => "replayed",
             Body::Sealed(_) => "sealed",
+            Body::Keyed(_) => "keyed",
             Body::Shell(_) => "shell",
             Body::ShellOutput(_) => "shell_output",
             Body::Unknown(kind) => kind,
@@ -203,6 +207,7 @@ impl Body {
             | Body::Merged(_)
             | Body::Replayed(_)
             | Body::Sealed(_)
+            | Body::Keyed(_)
             | Body::Unknown(_) => {}
         }
     }

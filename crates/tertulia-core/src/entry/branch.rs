@@ -11,11 +11,9 @@ use serde_json::Value;
 
 use super::{
     Body, Entry, EntryError, Forked, HASH_FIELD, HASH_TAIL, Hash, Head, NewEntry, Origin, Relation,
+    after_seq_name,
 };
 use crate::id::{EntryId, Seq, SessionId, derived};
-
-/// Beginning of every line, up to the sequence number.
-const BEFORE_SEQ: &str = "{\"v\":1,\"seq\":";
 
 /// Returns the id of the fork that keeps a branch of session `root`, from the hash of the branch's
 /// first own entry.
@@ -72,13 +70,14 @@ impl Entry {
     pub fn moved(&self, parent: &Head, place_of: impl Fn(Seq) -> Seq) -> Result<Entry, EntryError> {
         let seq = parent.seq.next();
         let content = &self.line[..self.line.len() - HASH_TAIL];
-        let rest = content
-            .strip_prefix(BEFORE_SEQ)
-            .and_then(|rest| rest.strip_prefix(self.seq.to_string().as_str()))
-            .ok_or_else(|| EntryError::Unreadable {
-                reason: "its sequence number is not where every entry has it".into(),
-            })?;
-        let content = format!("{BEFORE_SEQ}{seq}{rest}");
+        let misplaced = || EntryError::Unreadable {
+            reason: "its sequence number is not where every entry has it".into(),
+        };
+        let number = after_seq_name(content.as_bytes()).ok_or_else(misplaced)?;
+        let (before, number) = content.split_at(content.len() - number.len());
+        let rest = number.strip_prefix(self.seq.to_string().as_str());
+        let rest = rest.ok_or_else(misplaced)?;
+        let content = format!("{before}{seq}{rest}");
         let content = match self.body {
             Body::Undone(_) | Body::Compacted(_) | Body::Repaired(_) => {
                 let mut line = with_references(format!("{content}}}"), place_of);

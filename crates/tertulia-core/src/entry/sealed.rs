@@ -51,6 +51,28 @@ pub struct Sealed {
     pub data: String,
 }
 
+/// A change of those who can read a sealed session. The key before it proves that its author could read
+/// the session; an unsealed session keeps only the entry's place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keyed {
+    /// The key of the entries from here on, encrypted for recipients or a passphrase: age files in base64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// The key before, encrypted with the new one, if one starts here: who has the newest key can read all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// What changes, encrypted with the key before, which authenticates all of the entry.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub proof: String,
+}
+
+impl Keyed {
+    /// Returns true if the entry only keeps a place, as in an unsealed session.
+    pub fn is_empty(&self) -> bool {
+        *self == Keyed::default()
+    }
+}
+
 impl Sealed {
     /// Returns the visible part of an entry, without ciphertext.
     pub(crate) fn visible(body: &Body) -> Sealed {
@@ -102,6 +124,7 @@ impl Body {
             | Body::Lost(_)
             | Body::Repaired(_)
             | Body::Merged(_)
+            | Body::Keyed(_)
             | Body::Sealed(_) => true,
             Body::Created(created) => {
                 let shown = [&created.title, &created.team, &created.cwd];
@@ -122,7 +145,11 @@ impl Body {
     /// Returns true if the body has ciphertext.
     pub(super) fn has_sealed_words(&self) -> bool {
         let in_opening = self.seal().is_some_and(|seal| seal.data.is_some());
-        in_opening || matches!(self, Body::Sealed(_))
+        match self {
+            Body::Sealed(_) => true,
+            Body::Keyed(keyed) => !keyed.is_empty(),
+            _ => in_opening,
+        }
     }
 
     /// Returns the seal, if the body opens a sealed session.

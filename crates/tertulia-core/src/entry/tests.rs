@@ -77,10 +77,15 @@ fn an_append_of_several_says_how_many_follow() {
 
 #[test]
 fn a_later_version_is_told_from_damage() {
-    let line = chain(said("x")).line().replacen("\"v\":1", "\"v\":2", 1);
+    let of_version = |v: &str| chain(said("x")).line().replacen("\"v\":1", v, 1);
     assert!(matches!(
-        Entry::decode(line.as_bytes()),
-        Err(EntryError::Newer { found: 2 })
+        Entry::decode(of_version("\"v\":3").as_bytes()),
+        Err(EntryError::Newer { found: 3 })
+    ));
+    // Only key entries have format 2.
+    assert!(matches!(
+        Entry::decode(of_version("\"v\":2").as_bytes()),
+        Err(EntryError::Unreadable { .. })
     ));
     assert!(matches!(
         Entry::decode(b"{\"v\":9,\"everything\":\"else differs\"}"),

@@ -31,6 +31,15 @@ impl Key {
         }
     }
 
+    pub(super) fn bytes(&self) -> &KeyBytes {
+        &self.bytes
+    }
+
+    /// Returns a hash of the key, by which it is recognised.
+    pub(super) fn name(&self) -> String {
+        self.shown("tertulia 2026 sealed session key name", 32)
+    }
+
     /// Returns the key of the hashes by which the session is found. The key itself cannot be told from it.
     pub(super) fn finder(&self) -> String {
         self.shown("tertulia 2026 sealed session finder", FINDER)

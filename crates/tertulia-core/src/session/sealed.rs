@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Before, SessionMeta, Status};
-use crate::entry::{Entry, Seal, Sealed};
-use crate::seal::HIDDEN_PROJECT;
+use crate::entry::{Entry, Keyed, Seal, Sealed};
+use crate::seal::{HIDDEN_PROJECT, SEAL_VERSION};
 
 /// Ids of another program's sessions that are remembered: some agents begin one with every process.
 const SESSIONS: usize = 100;
@@ -75,6 +75,21 @@ impl SessionMeta {
                 _ => Before::Tags(self.tags.clone()),
             };
             self.remember(entry, operation, before);
+        }
+    }
+
+    pub(super) fn note_keys(&mut self, entry: &Entry, keyed: &Keyed) {
+        if !keyed.is_empty() {
+            self.keyed.push(entry.head());
+            self.refuse_older_programs();
+        }
+    }
+
+    /// Gives the seal the version of one with key entries, which a program refuses that does not know them:
+    /// it would go on writing with the first key.
+    pub(super) fn refuse_older_programs(&mut self) {
+        if let Some(seal) = self.seal.as_mut().filter(|_| !self.keyed.is_empty()) {
+            seal.v = seal.v.max(SEAL_VERSION);
         }
     }
 

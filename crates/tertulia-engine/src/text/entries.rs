@@ -115,6 +115,7 @@ pub fn entry_line(entry: &Entry) -> String {
             imported.program, imported.original
         ),
         Body::Merged(_) | Body::Replayed(_) => origin_line(&entry.body),
+        Body::Keyed(_) => "who can read the session changed".to_owned(),
         Body::Sealed(sealed) => format!("(sealed: {})", sealed.of),
         Body::Shell(shell) => format!("!{}", shell.command),
         Body::ShellOutput(shell) => shell.text(),

@@ -55,6 +55,7 @@ impl LeftOut {
             | Body::Imported(_)
             | Body::Merged(_)
             | Body::Replayed(_)
+            | Body::Keyed(_)
             | Body::ShellOutput(_) => return,
         };
         self.count(what);

@@ -9,7 +9,7 @@
 use std::io;
 
 use super::log_file::LogBytes;
-use tertulia_core::entry::{Entry, Head};
+use tertulia_core::entry::{Entry, Head, after_seq_name};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
 
@@ -287,7 +287,7 @@ fn not_a_log(reason: &str) -> io::Error {
 
 /// Parses the sequence number at the start of a line.
 fn place_named(line: &[u8]) -> Option<Seq> {
-    let digits = line.strip_prefix(b"{\"v\":1,\"seq\":")?;
+    let digits = after_seq_name(line)?;
     let length = digits.iter().position(|byte| *byte == b',')?;
     let digits = std::str::from_utf8(digits.get(..length)?).ok()?;
     digits.parse().ok().map(Seq).filter(|seq| seq.0 > 0)
