@@ -208,10 +208,10 @@ impl Sessions {
     async fn key_of_merge(&self, merge: &NewMerge) -> StoreResult<Option<Arc<SessionKeys>>> {
         let store = self.sealed_store();
         let ours = store.key_of(merge.ours.id, Unlocking::Ask).await?;
-        if let MergeBase::Shared { .. } = merge.base {
-            let seal = ours.as_ref().map(|key| key.seal().clone());
-            store.keys().note_seal(merge.id, seal);
-            return Ok(ours);
+        if let MergeBase::Shared { head, .. } = &merge.base {
+            let sealing = store.sealing_of(merge.ours.id).await?;
+            store.share_keys(sealing, merge.id, head);
+            return Ok(ours.map(|keys| Arc::new(keys.until(head.seq))));
         }
         let theirs = store.key_of(merge.theirs.id, Unlocking::Ask).await?;
         match ours.is_some() || theirs.is_some() {

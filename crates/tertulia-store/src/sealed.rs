@@ -18,7 +18,8 @@ use async_trait::async_trait;
 
 pub use copies::SealedCopy;
 pub(crate) use copies::common_entries;
-use keys::Keys;
+pub(crate) use keys::Sealing;
+use keys::{KeyEntries, Keys, has_keys};
 pub use keys::{KeyError, KeySource, Unlocking};
 use openings::Openings;
 
@@ -26,10 +27,10 @@ use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
     Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
 };
-use tertulia_core::entry::{Entry, Head, Seal, Speaker, SpeakerKind};
+use tertulia_core::entry::{Entry, Head, Speaker, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
-use tertulia_core::seal::{SessionKeys, with_hidden_ids};
+use tertulia_core::seal::{KeyEntry, SessionKeys, with_hidden_ids};
 use tertulia_core::session::{Damage, Line, Log};
 use tertulia_core::sizes::LogSize;
 
@@ -68,32 +69,97 @@ impl SealedStore {
         &self.keys
     }
 
-    /// Returns the seal of a session; `None` if it is not sealed or not in the store.
-    async fn seal_of(&self, id: SessionId) -> StoreResult<Option<Seal>> {
-        if let Some(known) = self.keys.seal_of(id) {
+    /// Returns how a session is sealed; `None` if it is not sealed or not in the store.
+    pub(super) async fn sealing_of(&self, id: SessionId) -> StoreResult<Option<Sealing>> {
+        if let Some(known) = self.keys.sealing_of(id) {
             return Ok(known);
         }
-        self.seal_now(id).await
+        self.sealing_now(id).await
     }
 
     /// The same, as the store has it now.
-    async fn seal_now(&self, id: SessionId) -> StoreResult<Option<Seal>> {
+    async fn sealing_now(&self, id: SessionId) -> StoreResult<Option<Sealing>> {
         let row = self.stored.find(&Lookup::Id(id), 1).await?.pop();
         let Some(row) = row else { return Ok(None) };
         self.keys.note(&row.meta);
-        Ok(row.meta.seal.map(|seal| *seal))
+        Ok(Sealing::of(&row.meta))
     }
 
-    /// Returns the key of a session; `None` if it is not sealed.
+    /// Returns the keys of a session; `None` if it is not sealed.
     pub(super) async fn key_of(
         &self,
         id: SessionId,
         unlocking: Unlocking,
     ) -> StoreResult<Option<Arc<SessionKeys>>> {
-        match self.seal_of(id).await? {
-            Some(seal) => self.keys.unlock(id, &seal, unlocking).await.map(Some),
+        match self.sealing_of(id).await? {
+            Some(sealing) => self.unlock(id, &sealing, unlocking).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns the keys for entries after `head`. Another program may have changed them since they were
+    /// known; an append after `head` fails if it did so later.
+    pub(super) async fn key_at(
+        &self,
+        id: SessionId,
+        head: &Head,
+    ) -> StoreResult<Option<Arc<SessionKeys>>> {
+        if !self.keys.knows(id, head)
+            && let Err(error) = self.sealing_now(id).await
+            // The store may be out of reach while a session goes on.
+            && self.keys.sealing_of(id).is_none()
+        {
+            return Err(error);
+        }
+        self.key_of(id, Unlocking::Ask).await
+    }
+
+    pub(super) async fn unlock(
+        &self,
+        id: SessionId,
+        sealing: &Sealing,
+        unlocking: Unlocking,
+    ) -> StoreResult<Arc<SessionKeys>> {
+        let entries = match self.keys.of(sealing) {
+            Some(known) => return Ok(known),
+            None if sealing.keyed.is_empty() => None,
+            None => Some(self.key_entries(id, &sealing.keyed).await?),
+        };
+        self.keys.unlock(id, sealing, entries, unlocking).await
+    }
+
+    /// Reads the entries that the keys of a session are found by.
+    async fn key_entries(&self, id: SessionId, keyed: &[Head]) -> StoreResult<KeyEntries> {
+        let openings = self.openings_of(id).await?;
+        let opening = self.entry_at(id, Seq(1)).await?;
+        let missing = || StoreError::damaged(format!("session {id}"), "its first entry is missing");
+        let mut entries = KeyEntries {
+            opening: opening.ok_or_else(missing)?,
+            keyed: Vec::new(),
+        };
+        for head in keyed {
+            if let Some(entry) = self.entry_at(id, head.seq).await? {
+                let numbering = openings.numbering_at(head.seq);
+                entries.keyed.push(KeyEntry { entry, numbering });
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn entry_at(&self, id: SessionId, seq: Seq) -> StoreResult<Option<Entry>> {
+        let lines = self.stored.read(id, seq.back(1), 1).await?;
+        let line = lines.into_iter().next().filter(|line| line.seq == seq);
+        Ok(line.and_then(|line| Entry::decode(&line.bytes).ok()))
+    }
+
+    /// Lets a session that begins with entries of a sealed one, up to `head`, have their keys.
+    pub(super) fn share_keys(&self, sealing: Option<Sealing>, id: SessionId, head: &Head) {
+        let keys = sealing.as_ref().and_then(|sealing| self.keys.of(sealing));
+        let shared = sealing.map(|sealing| sealing.until(head.seq));
+        if let (Some(keys), Some(shared)) = (keys, &shared) {
+            self.keys.insert(shared, Arc::new(keys.until(head.seq)));
+        }
+        self.keys.note_at(id, *head, shared);
     }
 
     /// Decrypts the entries that were read of a log. An entry that cannot be decrypted with the
@@ -110,41 +176,47 @@ impl SealedStore {
     ) -> StoreResult<Log> {
         let has_sealed = log.entries.iter().any(Entry::is_sealed);
         let has_plain = log.entries.iter().any(|entry| !entry.body.is_wordless());
-        let known = match self.seal_of(id).await {
+        let known = match self.sealing_of(id).await {
             // A plain log is readable even where the session's row is not.
             Err(_) if !has_sealed => return Ok(log),
             known => known?,
         };
-        let seal = match known.is_some() {
-            // Another program may have sealed or unsealed the session since.
-            true if has_plain => self.seal_now(id).await?,
-            false if has_sealed => self.seal_now(id).await?,
+        let is_new = |entry: &Entry| {
+            let mut keyed = known.iter().flat_map(|sealing| &sealing.keyed);
+            has_keys(entry) && !keyed.any(|head| *head == entry.head())
+        };
+        let sealing = match known.is_some() {
+            // Another program may have sealed or unsealed the session since, or changed its keys.
+            true if has_plain || log.entries.iter().any(is_new) => self.sealing_now(id).await?,
+            false if has_sealed => self.sealing_now(id).await?,
             _ => known,
         };
-        let Some(seal) = seal else { return Ok(log) };
+        let Some(sealing) = sealing else {
+            return Ok(log);
+        };
         log.reject_plain(id);
         if !has_sealed {
             return Ok(log);
         }
-        let opened = self.open_by(&seal, id, log.clone(), unlocking).await?;
+        let opened = self.open_by(&sealing, id, log.clone(), unlocking).await?;
         if opened.damage.len() == log.damage.len() {
             return Ok(opened);
         }
         // It may have been sealed again, with another key.
-        match self.seal_now(id).await? {
-            Some(now) if now.key != seal.key => self.open_by(&now, id, log, unlocking).await,
+        match self.sealing_now(id).await? {
+            Some(now) if now != sealing => self.open_by(&now, id, log, unlocking).await,
             _ => Ok(opened),
         }
     }
 
     async fn open_by(
         &self,
-        seal: &Seal,
+        sealing: &Sealing,
         id: SessionId,
         mut log: Log,
         unlocking: Unlocking,
     ) -> StoreResult<Log> {
-        let key = self.keys.unlock(id, seal, unlocking).await?;
+        let key = self.unlock(id, sealing, unlocking).await?;
         let openings = self.openings_of(id).await?;
         let sealed = std::mem::take(&mut log.entries);
         for entry in sealed {
@@ -192,7 +264,7 @@ impl SealedStore {
         }
         let opens_sealed = stored.iter().any(|entry| entry.body.seal().is_some());
         let continues_sealed = match continues {
-            Some(base) => self.seal_of(base).await?.is_some(),
+            Some(base) => self.sealing_of(base).await?.is_some(),
             None => false,
         };
         if opens_sealed || continues_sealed {
@@ -256,12 +328,20 @@ impl Store for SealedStore {
             base: new.base.clone(),
             entries: self.guarded(new.id, base, &new.entries).await?,
         };
-        self.stored.create(&stored).await
+        let head = self.stored.create(&stored).await?;
+        let after = new.base.as_ref().map_or(Head::START, |origin| Head {
+            seq: origin.seq,
+            hash: origin.hash,
+        });
+        self.keys.note_append(new.id, after, &stored.entries);
+        Ok(head)
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
         let entries = self.guarded(id, Some(id), entries).await?;
-        self.stored.append(id, after, &entries).await
+        let head = self.stored.append(id, after, &entries).await?;
+        self.keys.note_append(id, after, &entries);
+        Ok(head)
     }
 
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {

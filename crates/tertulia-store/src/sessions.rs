@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::sealed::SealedStore;
+use super::sealed::{SealedStore, Sealing};
 use super::{Draft, KeySource, NewSession, Store, StoreError, StoreResult, Unlocking};
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
@@ -203,7 +203,7 @@ impl Sessions {
             true => None,
             // A session that begins is in no store, and sealed only if it was said.
             false if *head == Head::START => self.store.keys().of_new(id),
-            false => self.store.key_of(id, Unlocking::Ask).await?,
+            false => self.store.key_at(id, head).await?,
         };
         let opens = |new: &NewEntry| matches!(new.body, Body::Created(_) | Body::Forked(_));
         let numbering = match &key {
@@ -377,10 +377,15 @@ impl Sessions {
             cwd: None,
             seal: base.seal.clone(),
         });
-        // A fork shares entries, and so the key.
-        let seal = base.seal.as_deref().cloned();
-        self.store.keys().note_seal(fork.id, seal);
-        let bodies = std::iter::once(opening).chain(bodies).collect();
+        let bodies: Vec<Body> = std::iter::once(opening).chain(bodies).collect();
+        // A fork shares entries, and so the keys.
+        let sealing = Sealing::of(base);
+        if let Some(sealing) = &sealing
+            && bodies.iter().any(|body| !body.is_wordless())
+        {
+            self.store.unlock(base.id, sealing, Unlocking::Ask).await?;
+        }
+        self.store.share_keys(sealing, fork.id, &head);
         let entries = self.chain(fork.id, &head, bodies).await?;
         let new = NewSession {
             id: fork.id,

@@ -3,12 +3,13 @@
 //! with it: sealing the same entry with the same key gives the same bytes.
 
 use super::swap::{refused, rewritten};
-use super::{Openings, Unlocking};
+use super::{KeyEntries, Openings, Unlocking, has_keys};
 use crate::sync::{Branch, BranchSource, Branches, Heads, Partner};
 use crate::{Adopted, Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
+use tertulia_core::seal::KeyEntry;
 use tertulia_core::session::Log;
 
 /// A plain copy whose entries are sealed now.
@@ -66,11 +67,10 @@ impl Sessions {
     ) -> StoreResult<Option<SealedCopy>> {
         let here = Branches::of(self.stored());
         let common = common_entries(&here, our, there, their).await?;
-        let opening = entry_at(there, their.id, Seq(1)).await?;
-        let Some(opening) = opening else {
+        let Some(copy) = key_entries(there, their.id, common).await? else {
             return Ok(None);
         };
-        self.seal_like(our.id, &opening).await?;
+        self.seal_like(our.id, copy).await?;
         Ok(Some(SealedCopy {
             session: our.id,
             entries: our.head.seq.0 - common,
@@ -87,7 +87,8 @@ impl Sessions {
         their: &Branch,
     ) -> StoreResult<Option<SealedCopy>> {
         let here = Branches::of(self.stored());
-        let entries = their.head.seq.0 - common_entries(&here, our, there, their).await?;
+        let common = common_entries(&here, our, there, their).await?;
+        let entries = their.head.seq.0 - common;
         let key = match entries {
             0 => None,
             _ => {
@@ -99,6 +100,7 @@ impl Sessions {
         let Some(key) = key else {
             return Ok(None);
         };
+        let key = key.until(Seq(common));
         let lines = there.lines(their.id, Seq::START, usize::MAX).await?;
         let log = Log::read(their.id, Some(Head::START), Seq::START, &lines);
         if let Some(damage) = log.damage.first() {
@@ -150,6 +152,26 @@ pub(crate) async fn common_entries(
         }
     }
     Ok(low)
+}
+
+/// Returns what the keys of a sealed copy are found by, up to the entry `common`.
+async fn key_entries(
+    source: &dyn BranchSource,
+    id: SessionId,
+    common: u64,
+) -> StoreResult<Option<KeyEntries>> {
+    let common = usize::try_from(common).unwrap_or(usize::MAX);
+    let lines = source.lines(id, Seq::START, common.max(1)).await?;
+    let log = Log::read(id, Some(Head::START), Seq::START, &lines);
+    let openings = Openings::of(&log.entries);
+    let keyed = log.entries.iter().filter(|entry| has_keys(entry));
+    let keyed = keyed.map(|entry| KeyEntry {
+        entry: entry.clone(),
+        numbering: openings.numbering_at(entry.seq),
+    });
+    let keyed = keyed.collect();
+    let opening = log.entries.first().cloned();
+    Ok(opening.map(|opening| KeyEntries { opening, keyed }))
 }
 
 async fn entry_at(

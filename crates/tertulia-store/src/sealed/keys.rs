@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::worker::on_thread;
 use crate::{StoreError, StoreResult};
-use tertulia_core::entry::Seal;
-use tertulia_core::id::SessionId;
-use tertulia_core::seal::{KeyBytes, SessionKeys};
+use tertulia_core::entry::{Body, Entry, Hash, Head, Seal};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::seal::{KeyBytes, KeyEntry, Ring, SessionKeys};
 use tertulia_core::session::SessionMeta;
 
 /// Maximum number of sessions of which it is remembered whether they are sealed.
@@ -48,21 +48,67 @@ pub(crate) struct Keys {
     known: Arc<Mutex<Known>>,
 }
 
-/// The session in which a key was made, and its wrapped form.
-type KeyName = (SessionId, String);
+/// How a session is sealed: its seal, and its key entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sealing {
+    pub(super) seal: Seal,
+    pub(super) keyed: Vec<Head>,
+}
 
-fn name(seal: &Seal) -> KeyName {
-    (seal.origin, seal.key.clone())
+impl Sealing {
+    pub(crate) fn of(meta: &SessionMeta) -> Option<Sealing> {
+        Some(Sealing {
+            seal: meta.seal.as_deref()?.clone(),
+            keyed: meta.keyed.clone(),
+        })
+    }
+
+    /// Returns how a session is sealed that leaves this one after an entry.
+    pub(crate) fn until(mut self, seq: Seq) -> Sealing {
+        self.keyed.retain(|head| head.seq <= seq);
+        self
+    }
+
+    fn name(&self) -> KeyName {
+        let keyed = self.keyed.iter().map(|head| head.hash).collect();
+        (self.seal.origin, self.seal.key.clone(), keyed)
+    }
+}
+
+impl From<&SessionKeys> for Sealing {
+    fn from(keys: &SessionKeys) -> Sealing {
+        Sealing {
+            seal: keys.seal().clone(),
+            keyed: keys.entries().collect(),
+        }
+    }
+}
+
+/// The session in which a key was made, its wrapped form, and the key entries after it.
+type KeyName = (SessionId, String, Vec<Hash>);
+
+/// A session of which it is known whether it is sealed.
+#[derive(Debug)]
+struct Noted {
+    sealing: Option<Sealing>,
+    /// End of the log when it was known.
+    head: Head,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Seals of sessions; `None` for sessions that are not sealed.
-    seals: HashMap<SessionId, Option<Seal>>,
+    sessions: HashMap<SessionId, Noted>,
     /// Unlocked keys. A session that was unsealed and sealed again has another one.
     keys: HashMap<KeyName, Arc<SessionKeys>>,
-    /// Wrapped keys that were not at hand.
+    /// Sessions whose keys were not at hand.
     locked: HashSet<KeyName>,
+}
+
+/// What a session's keys are found by, beside its seal: its first entry, and its key entries.
+#[derive(Clone, Debug)]
+pub(super) struct KeyEntries {
+    pub(super) opening: Entry,
+    pub(super) keyed: Vec<KeyEntry>,
 }
 
 impl From<Arc<dyn KeySource>> for Keys {
@@ -81,32 +127,57 @@ impl Keys {
 
     /// Remembers whether a session is sealed.
     pub(super) fn note(&self, meta: &SessionMeta) {
-        self.note_seal(meta.id, meta.seal.as_deref().cloned());
+        self.note_at(meta.id, meta.head, Sealing::of(meta));
     }
 
-    pub(crate) fn note_seal(&self, id: SessionId, seal: Option<Seal>) {
+    /// Remembers whether a session is sealed, as long as its log ends here.
+    pub(crate) fn note_at(&self, id: SessionId, head: Head, sealing: Option<Sealing>) {
         let mut known = self.known();
-        if known.seals.len() >= REMEMBERED {
+        if known.sessions.len() >= REMEMBERED {
             // Seals of new sessions are in no store yet.
-            let Known { seals, keys, .. } = &mut *known;
-            seals.retain(|_, seal| {
-                let seal = seal.as_ref();
-                seal.is_some_and(|seal| keys.contains_key(&name(seal)))
+            let Known { sessions, keys, .. } = &mut *known;
+            sessions.retain(|_, noted| {
+                let sealing = noted.sealing.as_ref();
+                sealing.is_some_and(|sealing| keys.contains_key(&sealing.name()))
             });
         }
-        known.seals.insert(id, seal);
+        known.sessions.insert(id, Noted { sealing, head });
     }
 
-    /// Returns the seal of a session, as far as it is known whether there is one.
-    pub(super) fn seal_of(&self, id: SessionId) -> Option<Option<Seal>> {
-        self.known().seals.get(&id).cloned()
+    /// Remembers that a session was continued.
+    pub(super) fn note_append(&self, id: SessionId, after: Head, entries: &[Entry]) {
+        let mut known = self.known();
+        let (Some(noted), Some(last)) = (known.sessions.get_mut(&id), entries.last()) else {
+            return;
+        };
+        if noted.head == after {
+            noted.head = last.head();
+            if let Some(sealing) = &mut noted.sealing {
+                let keyed = entries.iter().filter(|entry| has_keys(entry));
+                sealing.keyed.extend(keyed.map(Entry::head));
+            }
+        }
     }
 
-    /// Returns the key of a session that is known to be sealed, if it is unlocked.
+    /// Returns how a session is sealed, as far as it is known whether it is.
+    pub(super) fn sealing_of(&self, id: SessionId) -> Option<Option<Sealing>> {
+        let known = self.known();
+        Some(known.sessions.get(&id)?.sealing.clone())
+    }
+
+    /// Returns true if what is known of a session holds where its log ends at `head`.
+    pub(super) fn knows(&self, id: SessionId, head: &Head) -> bool {
+        let known = self.known();
+        let noted = known.sessions.get(&id);
+        // A session that is not sealed has no keys to be changed.
+        noted.is_some_and(|noted| noted.head == *head || noted.sealing.is_none())
+    }
+
+    /// Returns the keys of a session that is known to be sealed, if they are unlocked.
     pub(crate) fn unlocked(&self, id: SessionId) -> Option<Arc<SessionKeys>> {
         let known = self.known();
-        let seal = known.seals.get(&id)?.as_ref()?;
-        known.keys.get(&name(seal)).cloned()
+        let sealing = known.sessions.get(&id)?.sealing.as_ref()?;
+        known.keys.get(&sealing.name()).cloned()
     }
 
     /// Returns the key of a session that begins, if it is to be sealed. Remembers the answer: the store
@@ -114,61 +185,85 @@ impl Keys {
     pub(crate) fn of_new(&self, id: SessionId) -> Option<Arc<SessionKeys>> {
         let key = self.unlocked(id);
         if key.is_none() {
-            self.note_seal(id, None);
+            self.note_at(id, Head::START, None);
         }
         key
     }
 
-    /// Makes the key of a new session. All its entries are sealed from then on.
-    pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKeys>> {
-        let refused = move |reason: String| StoreError::NoKey { id, reason };
-        let source = self.source(id)?;
-        let (key, wrapped) = on_thread("tertulia-key", move || {
-            source.make().map_err(|error| refused(error.0))
-        })
-        .await?;
-        let key = SessionKeys::of_new(id, &key, wrapped);
-        let seal = key.seal().clone();
-        let key = Arc::new(key);
-        self.known().keys.insert(name(&seal), key.clone());
-        self.note_seal(id, Some(seal));
-        Ok(key)
+    /// Remembers the keys of a session whose log ends at `head`.
+    pub(crate) fn note_keys(&self, id: SessionId, head: Head, keys: &Arc<SessionKeys>) {
+        let sealing = Sealing::from(&**keys);
+        self.known().keys.insert(sealing.name(), keys.clone());
+        self.note_at(id, head, Some(sealing));
     }
 
-    /// Returns the key of a sealed session.
+    /// Makes the key of a new session. All its entries are sealed from then on.
+    pub(crate) async fn make(&self, id: SessionId) -> StoreResult<Arc<SessionKeys>> {
+        let made = self.ask(id, |source| source.make());
+        let (key, wrapped) = made.await.map_err(|error| no_key(id, error))?;
+        let keys = Arc::new(SessionKeys::of_new(id, &key, wrapped));
+        self.note_keys(id, Head::START, &keys);
+        Ok(keys)
+    }
+
+    /// Lets the source of keys do what may block.
+    async fn ask<T: Send + 'static>(
+        &self,
+        id: SessionId,
+        ask: impl FnOnce(&dyn KeySource) -> Result<T, KeyError> + Send + 'static,
+    ) -> StoreResult<T> {
+        let source = self.source(id)?;
+        let refused = move |error: KeyError| StoreError::Sealed {
+            id,
+            reason: error.0,
+        };
+        on_thread("tertulia-key", move || ask(&*source).map_err(refused)).await
+    }
+
+    pub(super) fn insert(&self, sealing: &Sealing, keys: Arc<SessionKeys>) {
+        self.known().keys.insert(sealing.name(), keys);
+    }
+
+    /// Returns the keys of a sealed session, if they are known.
+    pub(super) fn of(&self, sealing: &Sealing) -> Option<Arc<SessionKeys>> {
+        self.known().keys.get(&sealing.name()).cloned()
+    }
+
+    /// Returns the keys of a sealed session. `entries` are those with keys, if it has some.
     pub(super) async fn unlock(
         &self,
         id: SessionId,
-        seal: &Seal,
+        sealing: &Sealing,
+        entries: Option<KeyEntries>,
         unlocking: Unlocking,
     ) -> StoreResult<Arc<SessionKeys>> {
-        let refused = move |reason: String| StoreError::Sealed { id, reason };
         {
             let known = self.known();
-            if let Some(key) = known.keys.get(&name(seal)) {
+            if let Some(key) = known.keys.get(&sealing.name()) {
                 return Ok(key.clone());
             }
-            if unlocking == Unlocking::Quietly && known.locked.contains(&name(seal)) {
-                return Err(refused("its key is not at hand".to_owned()));
+            if unlocking == Unlocking::Quietly && known.locked.contains(&sealing.name()) {
+                let reason = "its key is not at hand".to_owned();
+                return Err(StoreError::Sealed { id, reason });
             }
         }
-        let source = self.source(id)?;
-        let wrapped = seal.key.clone();
-        let unwrap = move || {
-            let key = source.unwrap_key(&wrapped, unlocking);
-            key.map_err(|error| refused(error.0))
-        };
-        let key = match on_thread("tertulia-key", unwrap).await {
-            Ok(key) => key,
+        let seal = sealing.seal.clone();
+        let unlocked = self.ask(id, move |source| match &entries {
+            None => {
+                let key = source.unwrap_key(&seal.key, unlocking)?;
+                SessionKeys::new(&key, &seal).map_err(|error| KeyError(error.to_string()))
+            }
+            Some(entries) => unlock_all(source, &seal, entries, unlocking),
+        });
+        let keys = match unlocked.await {
+            Ok(keys) => Arc::new(keys),
             Err(error) => {
-                self.known().locked.insert(name(seal));
+                self.known().locked.insert(sealing.name());
                 return Err(error);
             }
         };
-        let key = SessionKeys::new(&key, seal).map_err(|error| refused(error.to_string()))?;
-        let key = Arc::new(key);
-        self.known().keys.insert(name(seal), key.clone());
-        Ok(key)
+        self.known().keys.insert(sealing.name(), keys.clone());
+        Ok(keys)
     }
 
     fn source(&self, id: SessionId) -> StoreResult<Arc<dyn KeySource>> {
@@ -176,5 +271,76 @@ impl Keys {
             id,
             reason: "no source of keys is set up".to_owned(),
         })
+    }
+}
+
+fn no_key(id: SessionId, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Sealed { reason, .. } => StoreError::NoKey { id, reason },
+        other => other,
+    }
+}
+
+/// Returns true if an entry has keys.
+pub(super) fn has_keys(entry: &Entry) -> bool {
+    matches!(&entry.body, Body::Keyed(keyed) if !keyed.is_empty())
+}
+
+/// Unwraps the keys of a session that has key entries. What is at hand at once comes first: another of its
+/// wrapped keys may be for a passphrase that the user need not know.
+fn unlock_all(
+    source: &dyn KeySource,
+    seal: &Seal,
+    entries: &KeyEntries,
+    unlocking: Unlocking,
+) -> Result<SessionKeys, KeyError> {
+    let KeyEntries { opening, keyed } = entries;
+    let files: Vec<&[String]> = keyed.iter().map(wrapped_keys).collect();
+    let mut pool = Vec::new();
+    let quietly = [Unlocking::Quietly].into_iter();
+    let levels = quietly.chain((unlocking != Unlocking::Quietly).then_some(unlocking));
+    let mut reason = KeyError("its key is not at hand".to_owned());
+    for level in levels {
+        let mut tried = HashSet::new();
+        let mut first_error = None;
+        loop {
+            let ring = Ring::of(seal, opening, keyed, &pool);
+            let locked = match ring.map_err(|error| KeyError(error.to_string()))? {
+                Ring::Whole(keys) => return Ok(*keys),
+                Ring::LockedAt(at) => Some(at),
+                Ring::Locked => None,
+            };
+            let first = std::slice::from_ref(&seal.key);
+            let mut next: Box<dyn Iterator<Item = &String>> = match locked {
+                Some(at) => Box::new(files[at..].iter().copied().flatten()),
+                None => Box::new(first.iter().chain(files.iter().rev().copied().flatten())),
+            };
+            let Some(file) = next.find(|file| !tried.contains(*file)) else {
+                reason = why_locked(locked.map(|at| keyed[at].entry.seq), first_error, reason);
+                break;
+            };
+            tried.insert(file.clone());
+            match source.unwrap_key(file, level) {
+                Ok(key) => pool.push(key),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+    }
+    Err(reason)
+}
+
+fn wrapped_keys(entry: &KeyEntry) -> &[String] {
+    match &entry.entry.body {
+        Body::Keyed(keyed) => &keyed.keys,
+        _ => &[],
+    }
+}
+
+/// Says why a session cannot be read: its own key is not at hand, or that from entry `from` on.
+fn why_locked(from: Option<Seq>, error: Option<KeyError>, otherwise: KeyError) -> KeyError {
+    let error = error.unwrap_or(otherwise);
+    match from {
+        Some(from) => KeyError(format!("it has a new key from entry {from} on: {error}")),
+        None => error,
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SealedStore, Unlocking};
+use super::{SealedStore, Sealing, Unlocking};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::Head;
 use tertulia_core::id::{Seq, SessionId};
@@ -33,10 +33,10 @@ impl SealedStore {
         meta: SessionMeta,
         unlocking: Unlocking,
     ) -> StoreResult<SessionMeta> {
-        let Some(seal) = meta.seal.as_deref() else {
+        let Some(sealing) = Sealing::of(&meta) else {
             return Ok(meta);
         };
-        let key = match self.keys.unlock(meta.id, seal, unlocking).await {
+        let key = match self.unlock(meta.id, &sealing, unlocking).await {
             Ok(key) => key,
             Err(StoreError::Sealed { .. }) if unlocking == Unlocking::Quietly => return Ok(meta),
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 //! Seals a plain session, or unseals a sealed one, each with its forks: their logs are replaced as a
 //! whole, under the same ids.
 
-use super::{Openings, Unlocking};
+use super::{KeyEntries, Openings, Sealing, Unlocking};
 use crate::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head, Relation, Seal};
 use tertulia_core::id::SessionId;
@@ -52,9 +52,13 @@ impl Sessions {
         let _locks = self.claimed_all(&plain).await?;
         let keys = self.sealed_store().keys();
         // An earlier attempt may have been cut off between two of them.
-        let mut seals = forks.iter().filter_map(|fork| fork.seal.as_deref());
-        let key = match seals.find(|seal| seal.origin == id) {
-            Some(seal) => keys.unlock(id, seal, Unlocking::Ask).await?,
+        let mut forks = forks.iter();
+        let known = match forks.find(|fork| is_sealed_by(fork, id)) {
+            Some(fork) => self.sealed_store().key_of(fork.id, Unlocking::Ask).await?,
+            None => None,
+        };
+        let key = match known {
+            Some(key) => key,
             None => keys.make(id).await?,
         };
         for one in plain {
@@ -64,33 +68,36 @@ impl Sessions {
                 Err(error) => Err(error),
             };
             if let Err(error) = replaced {
-                keys.note_seal(id, None);
+                keys.note_at(id, Head::START, None);
                 return Err(error);
             }
-            keys.note_seal(one, Some(key.seal().clone()));
+            keys.note_keys(one, Head::START, &key);
         }
         Ok(self.row(id).await?.meta)
     }
 
-    /// Encrypts a session that is stored in plain with the key of its sealed copy in another store,
-    /// which begins with `opening`.
-    pub(super) async fn seal_like(&self, id: SessionId, opening: &Entry) -> StoreResult<()> {
+    /// Encrypts a session that is stored in plain with the keys of its sealed copy in another store, of
+    /// which these are the first entry and the key entries that the two have in common.
+    pub(super) async fn seal_like(&self, id: SessionId, copy: KeyEntries) -> StoreResult<()> {
         let other = || refused(id, "is another one than its sealed copy");
-        let seal = opening.body.seal().ok_or_else(other)?;
-        let seal = Seal {
-            data: None,
-            ..seal.clone()
+        let hash = copy.opening.hash;
+        let seal = copy.opening.body.seal().ok_or_else(other)?.clone();
+        let sealing = Sealing {
+            seal: Seal { data: None, ..seal },
+            keyed: copy.keyed.iter().map(|keyed| keyed.entry.head()).collect(),
         };
         let keys = self.sealed_store().keys();
-        let key = keys.unlock(id, &seal, Unlocking::Unattended).await?;
+        let entries = Some(copy).filter(|copy| !copy.keyed.is_empty());
+        let key = keys.unlock(id, &sealing, entries, Unlocking::Unattended);
+        let key = key.await?;
         let _lock = self.claimed(id).await?;
         let (meta, plain) = self.whole_log(id).await?;
         let sealed = sealed_log(id, &key, &plain)?;
-        if sealed.first().map(|entry| entry.hash) != Some(opening.hash) {
+        if sealed.first().map(|entry| entry.hash) != Some(hash) {
             return Err(other());
         }
         self.replace(&meta, &sealed).await?;
-        keys.note_seal(id, Some(seal));
+        keys.note_at(id, Head::START, Some(sealing));
         Ok(())
     }
 
@@ -121,7 +128,7 @@ impl Sessions {
                 key.unseal_entry(head, &openings.numbering_at(entry.seq), entry)
             })?;
             self.replace(&meta, &plain).await?;
-            store.keys().note_seal(one, None);
+            store.keys().note_at(one, Head::START, None);
         }
         Ok(self.row(id).await?.meta)
     }
@@ -168,6 +175,11 @@ impl Sessions {
         }
         self.stored().replace(meta.id, meta.head, entries).await
     }
+}
+
+/// Returns true if a session was sealed together with the session `id`, whose entries it shares.
+fn is_sealed_by(fork: &SessionMeta, id: SessionId) -> bool {
+    fork.seal.as_ref().is_some_and(|seal| seal.origin == id)
 }
 
 /// Seals the entries of a plain log. It may go only when it can be made again from the sealed one, byte
