@@ -255,15 +255,17 @@ impl SessionKeys {
             return Ok(entry.clone().with_body(parent, body, redacted)?);
         }
         match self.words_of(entry, numbering)? {
-            Some(words) => Ok(entry.with_body_fields(parent, &words)?),
+            Some(words) => {
+                let plain = entry.with_body_fields(parent, &words)?;
+                match plain.body.seal() {
+                    None => Ok(plain),
+                    // Words of a fork's opening had the seal in them, once.
+                    Some(_) => without_seal(parent, plain),
+                }
+            }
             // The opening of a fork that was made without the key.
             None if entry.body.seal().is_some() => {
-                let mut body = entry.stored()?.body.clone();
-                if let Body::Forked(Forked { seal, .. }) = &mut body {
-                    *seal = None;
-                }
-                let redacted = entry.redacted.clone();
-                Ok(entry.clone().with_body(parent, body, redacted)?)
+                without_seal(parent, entry.stored()?.into_owned())
             }
             None => Ok(entry.clone().continuing(parent)),
         }
@@ -388,6 +390,16 @@ impl SessionKeys {
         };
         serde_json::to_vec(&shown).map_err(|_| SealError::Failed)
     }
+}
+
+/// Returns the opening of a fork without the seal that it repeats.
+fn without_seal(parent: &Head, entry: Entry) -> Result<Entry, SealError> {
+    let mut body = entry.body.clone();
+    if let Body::Forked(Forked { seal, .. }) = &mut body {
+        *seal = None;
+    }
+    let redacted = entry.redacted.clone();
+    Ok(entry.with_body(parent, body, redacted)?)
 }
 
 /// Returns the words of an entry of type `kind` with other sequence numbers where they name some.

@@ -375,7 +375,8 @@ impl Sessions {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
-            seal: base.seal.clone(),
+            // Sealing gives an opening with words its seal.
+            seal: base.seal.clone().filter(|_| fork.title.is_none()),
         });
         let bodies: Vec<Body> = std::iter::once(opening).chain(bodies).collect();
         // A fork shares entries, and so the keys.

@@ -324,6 +324,26 @@ fn a_session_is_sealed_and_unsealed_in_place() {
     });
 }
 
+#[test]
+fn a_fork_with_a_title_is_unsealed_with_its_session() {
+    on_each(|unlocked, locked| {
+        let id = sealed(unlocked, 14, vec![human("one")]);
+        let fork = Fork {
+            id: SessionId::new(Uuid::from_u128(15)),
+            at: None,
+            title: Some("a title".to_owned()),
+            relation: Relation::Fork,
+        };
+        let base = now(unlocked.row(id)).unwrap().meta;
+        now(unlocked.fork(&base, &fork, vec![human("two")])).unwrap();
+        now(unlocked.unseal(id)).unwrap();
+        let meta = now(locked.row(fork.id)).unwrap().meta;
+        assert!(meta.seal.is_none());
+        assert_eq!(meta.title.as_deref(), Some("a title"));
+        assert_eq!(said(locked, fork.id), ["one", "two"]);
+    });
+}
+
 /// A server keeps keys in memory, while commands seal and unseal its sessions.
 #[test]
 fn what_another_program_sealed_again_is_opened_with_its_new_key() {
