@@ -10,7 +10,7 @@ use tertulia_core::entry::{
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
-use tertulia_core::seal::{KEY_BYTES, KeyBytes};
+use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients};
 use tertulia_core::session::{Line, SessionMeta};
 use tertulia_core::sizes::LogSize;
 use tertulia_engine::log_writer::{LogWriter, OnConflict};
@@ -134,6 +134,14 @@ struct OneKey;
 impl KeySource for OneKey {
     fn make(&self) -> Result<(KeyBytes, String), KeyError> {
         Ok((KeyBytes::new([7; KEY_BYTES]), "seven".to_owned()))
+    }
+
+    fn renew(&self, _: &Recipients, _: &[String]) -> Result<NewKey, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
+    }
+
+    fn wrap(&self, _: &KeyBytes, _: &str) -> Result<String, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
     }
 
     fn unwrap_key(&self, _: &str, _: Unlocking) -> Result<KeyBytes, KeyError> {

@@ -8,7 +8,7 @@ use tertulia_core::entry::{Body, Entry, Forked, Head, Merged, Numbering, Origin,
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::merge::{MergedEntries, contains};
 use tertulia_core::query::{Filter, Page, Row};
-use tertulia_core::seal::SessionKeys;
+use tertulia_core::seal::{Recipients, SessionKeys};
 use tertulia_core::session::{Log, SESSION_LIMIT, SessionMeta};
 
 /// Lines per read, so that raw lines of a long log are never all in memory beside its entries.
@@ -175,8 +175,25 @@ impl Sessions {
         for body in entries.closing {
             new.push(self.new_entry(body)?);
         }
-        let key = self.key_of_merge(merge).await?;
-        let entries = chain_sealed(key.as_deref(), &head, &Numbering::default(), new)?;
+        let entries = match self.keys_of_merge(merge).await? {
+            MergeKeys::Same(keys) => {
+                chain_sealed(keys.as_deref(), &head, &Numbering::default(), new)?
+            }
+            // Who was removed from one of the two must not read what the merge has of it.
+            MergeKeys::Renewed(keys, recipients) => {
+                let mut rest = new.split_off(1);
+                if let Some(Body::Forked(forked)) = new.first_mut().map(|new| &mut new.body)
+                    && let Some(title) = forked.title.take()
+                {
+                    rest.insert(0, self.new_entry(self.renamed(title))?);
+                }
+                let opening = chain_sealed(None, &head, &Numbering::default(), new)?;
+                let renewed = self.renewed_after(merge.id, &keys, recipients, &opening);
+                let new_key = renewed.await?;
+                let rest = self.chain_new(merge.id, &new_key.head(), rest).await?;
+                [opening, vec![new_key], rest].concat()
+            }
+        };
         let own: u64 = entries
             .iter()
             .map(|entry| entry.line().len() as u64 + 1)
@@ -202,22 +219,41 @@ impl Sessions {
     }
 }
 
+/// Keys of a merged session.
+enum MergeKeys {
+    /// Those of the shared entries, or a new one; none if the session is not sealed.
+    Same(Option<Arc<SessionKeys>>),
+    /// Those of the first session, followed by a new one for these.
+    Renewed(Arc<SessionKeys>, Recipients),
+}
+
 impl Sessions {
-    /// Returns the key of a merged session: that of the shared entries, or a new one if they share
+    /// Returns the keys of a merged session: those of the shared entries, or a new one if they share
     /// none and one of them is sealed.
-    async fn key_of_merge(&self, merge: &NewMerge) -> StoreResult<Option<Arc<SessionKeys>>> {
+    async fn keys_of_merge(&self, merge: &NewMerge) -> StoreResult<MergeKeys> {
         let store = self.sealed_store();
         let ours = store.key_of(merge.ours.id, Unlocking::Ask).await?;
-        if let MergeBase::Shared { head, .. } = &merge.base {
-            let sealing = store.sealing_of(merge.ours.id).await?;
-            store.share_keys(sealing, merge.id, head);
-            return Ok(ours.map(|keys| Arc::new(keys.until(head.seq))));
-        }
         let theirs = store.key_of(merge.theirs.id, Unlocking::Ask).await?;
-        match ours.is_some() || theirs.is_some() {
-            true => store.keys().make(merge.id).await.map(Some),
-            false => Ok(None),
-        }
+        let MergeBase::Shared { head, .. } = &merge.base else {
+            return Ok(MergeKeys::Same(match ours.is_some() || theirs.is_some() {
+                true => Some(store.keys().make(merge.id).await?),
+                false => None,
+            }));
+        };
+        let sealing = store.sealing_of(merge.ours.id).await?;
+        store.share_keys(sealing, merge.id, head);
+        let mut both = ours.iter().chain(&theirs);
+        let is_before = both.any(|keys| keys.changes_after(head.seq));
+        Ok(match (ours, theirs) {
+            (Some(ours), Some(theirs)) if is_before => {
+                let mut recipients = ours.recipients().clone();
+                let removed = theirs.recipients().removed.iter().cloned();
+                recipients.removed.extend(removed);
+                recipients.removed.dedup();
+                MergeKeys::Renewed(ours, recipients)
+            }
+            (ours, _) => MergeKeys::Same(ours),
+        })
     }
 }
 

@@ -6,6 +6,7 @@ mod check;
 mod copies;
 mod keys;
 mod openings;
+mod recipients;
 mod rows;
 mod search;
 mod swap;
@@ -114,7 +115,7 @@ impl SealedStore {
         self.key_of(id, Unlocking::Ask).await
     }
 
-    pub(super) async fn unlock(
+    async fn unlock(
         &self,
         id: SessionId,
         sealing: &Sealing,

@@ -13,7 +13,7 @@ use super::{Draft, KeySource, NewSession, Store, StoreError, StoreResult, Unlock
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
     Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Numbering,
-    Origin, Relation, Role,
+    Origin, Relation, Renamed, Role,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Lookup, Row};
@@ -367,27 +367,45 @@ impl Sessions {
             seq: head.seq,
             hash: head.hash,
         };
-        let opening = Body::Forked(Forked {
-            session: fork.id,
-            from: from.clone(),
-            relation: fork.relation,
-            title: fork.title.clone(),
-            project: None,
-            project_ids: Vec::new(),
-            cwd: None,
+        let opening = |title: Option<String>| {
             // Sealing gives an opening with words its seal.
-            seal: base.seal.clone().filter(|_| fork.title.is_none()),
-        });
-        let bodies: Vec<Body> = std::iter::once(opening).chain(bodies).collect();
+            let seal = base.seal.clone().filter(|_| title.is_none());
+            Body::Forked(Forked {
+                session: fork.id,
+                from: from.clone(),
+                relation: fork.relation,
+                title,
+                project: None,
+                project_ids: Vec::new(),
+                cwd: None,
+                seal,
+            })
+        };
         // A fork shares entries, and so the keys.
-        let sealing = Sealing::of(base);
-        if let Some(sealing) = &sealing
-            && bodies.iter().any(|body| !body.is_wordless())
-        {
-            self.store.unlock(base.id, sealing, Unlocking::Ask).await?;
-        }
-        self.store.share_keys(sealing, fork.id, &head);
-        let entries = self.chain(fork.id, &head, bodies).await?;
+        let keys = match base.seal {
+            Some(_) => self.keys_of_fork(base, &head, fork, &bodies).await?,
+            None => None,
+        };
+        self.store.share_keys(Sealing::of(base), fork.id, &head);
+        let entries = match keys.filter(|keys| keys.changes_after(head.seq)) {
+            // Who was removed from the original must not read what is new in the fork.
+            Some(keys) => {
+                let opening = self.chain(fork.id, &head, vec![opening(None)]).await?;
+                let recipients = keys.recipients().clone();
+                let renewed = self.renewed_after(fork.id, &keys, recipients, &opening);
+                let new_key = renewed.await?;
+                let head = new_key.head();
+                let renamed = fork.title.clone().map(|title| self.renamed(title));
+                let bodies = renamed.into_iter().chain(bodies).collect();
+                let rest = self.chain(fork.id, &head, bodies).await?;
+                [opening, vec![new_key], rest].concat()
+            }
+            None => {
+                let opening = opening(fork.title.clone());
+                let bodies = std::iter::once(opening).chain(bodies).collect();
+                self.chain(fork.id, &head, bodies).await?
+            }
+        };
         let new = NewSession {
             id: fork.id,
             base: Some(from),
@@ -396,6 +414,13 @@ impl Sessions {
         self.store.create(&new).await?;
         let row = self.row(fork.id).await?;
         Ok((row.meta, new.entries))
+    }
+
+    pub(super) fn renamed(&self, title: String) -> Body {
+        Body::Renamed(Renamed {
+            title,
+            operation: self.clock.entry_id(),
+        })
     }
 
     async fn head_at(&self, base: &SessionMeta, seq: Seq) -> StoreResult<Head> {

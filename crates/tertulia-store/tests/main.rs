@@ -9,6 +9,7 @@ mod ledger;
 mod merge;
 mod model;
 mod postgres;
+mod recipients;
 mod restored;
 mod salvage;
 mod sealed;

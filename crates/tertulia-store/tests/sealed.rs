@@ -15,7 +15,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
 use tertulia_core::merge::{MergeOrder, Side, merged};
 use tertulia_core::query::{Filter, Page};
-use tertulia_core::seal::{KEY_BYTES, KeyBytes};
+use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients};
 use tertulia_core::session::SessionMeta;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
@@ -40,6 +40,14 @@ impl KeySource for OneKey {
         Ok((KeyBytes::new([7; KEY_BYTES]), "seven".to_owned()))
     }
 
+    fn renew(&self, _: &Recipients, _: &[String]) -> Result<NewKey, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
+    }
+
+    fn wrap(&self, _: &KeyBytes, _: &str) -> Result<String, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
+    }
+
     fn unwrap_key(&self, wrapped: &str, _: Unlocking) -> Result<KeyBytes, KeyError> {
         assert_eq!(wrapped, "seven");
         Ok(KeyBytes::new([7; KEY_BYTES]))
@@ -54,6 +62,14 @@ impl KeySource for ManyKeys {
     fn make(&self) -> Result<(KeyBytes, String), KeyError> {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
         Ok((KeyBytes::new([number; KEY_BYTES]), number.to_string()))
+    }
+
+    fn renew(&self, _: &Recipients, _: &[String]) -> Result<NewKey, KeyError> {
+        Err(KeyError("its keys do not change".to_owned()))
+    }
+
+    fn wrap(&self, _: &KeyBytes, _: &str) -> Result<String, KeyError> {
+        Err(KeyError("its keys do not change".to_owned()))
     }
 
     fn unwrap_key(&self, wrapped: &str, _: Unlocking) -> Result<KeyBytes, KeyError> {

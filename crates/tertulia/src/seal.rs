@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{KeyInit, OsRng};
-use tertulia_core::seal::{KEY_BYTES, KeyBytes};
+use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients};
 use tertulia_store::{KeyError, KeySource, Unlocking};
 use zeroize::Zeroizing;
 
@@ -83,6 +83,12 @@ impl UserKeys {
         encryptor(recipients)
     }
 
+    /// Returns the recipients of the user's own keys.
+    fn own(&self) -> KeyResult<Vec<String>> {
+        let own = self.identities()?;
+        Ok(own.iter().map(|key| key.to_public().to_string()).collect())
+    }
+
     /// Fails if one of these is no recipient.
     pub fn check_recipients(recipients: &[String]) -> KeyResult<()> {
         recipients.iter().try_for_each(|it| parsed(it).map(|_| ()))
@@ -104,6 +110,10 @@ impl UserKeys {
             None => passphrase::ask_for_new()?,
         };
         self.remember(&passphrase);
+        self.encryptor_by(passphrase)
+    }
+
+    fn encryptor_by(&self, passphrase: SecretString) -> KeyResult<Encryptor> {
         let mut recipient = age::scrypt::Recipient::new(passphrase);
         recipient.set_work_factor(self.settings.work_factor);
         encryptor(vec![Box::new(recipient)])
@@ -175,6 +185,12 @@ impl UserKeys {
         }
     }
 
+    /// Begins a file for those who know the passphrase of the last one.
+    fn same_passphrase_encryptor(&self) -> KeyResult<Encryptor> {
+        let passphrase = self.remembered().ok_or_else(needs_passphrase)?;
+        self.encryptor_by(passphrase)
+    }
+
     /// Returns true if a wrong passphrase can be corrected.
     fn may_try_again(&self) -> bool {
         self.settings.passphrase_command.is_none() && passphrase::can_ask()
@@ -211,19 +227,51 @@ impl UserKeys {
 
 impl KeySource for UserKeys {
     fn make(&self) -> KeyResult<(KeyBytes, String)> {
-        let key: [u8; KEY_BYTES] = XChaCha20Poly1305::generate_key(&mut OsRng).into();
-        let key = Zeroizing::new(key);
-        let mut file = Vec::new();
-        let write = |encryptor: Encryptor, file: &mut Vec<u8>| -> std::io::Result<()> {
-            let mut writer = encryptor.wrap_output(file)?;
-            writer.write_all(key.as_slice())?;
-            writer.finish().map(|_| ())
-        };
-        write(self.encryptor()?, &mut file)
-            .map_err(|error| KeyError(format!("its key cannot be wrapped: {error}")))?;
-        let wrapped = STANDARD.encode(file);
+        let key = new_key();
+        let wrapped = wrap(self.encryptor()?, &key)?;
         remember(&wrapped, &key);
         Ok((key, wrapped))
+    }
+
+    fn renew(&self, recipients: &Recipients, wrapped: &[String]) -> KeyResult<NewKey> {
+        let removed = &recipients.removed;
+        let own = self.own()?;
+        if let Some(own) = own.iter().find(|key| removed.contains(key)) {
+            let words = format!("{own} is your own key: you could not read what you write");
+            return Err(KeyError(words));
+        }
+        let mut remaining = recipients.known.clone();
+        remaining.extend(self.settings.recipients.iter().cloned());
+        remaining.extend(own);
+        remaining.retain(|recipient| !removed.contains(recipient));
+        remaining.sort();
+        remaining.dedup();
+        let key = new_key();
+        let mut forms = Vec::new();
+        if !remaining.is_empty() {
+            forms.push(wrap(self.encryptor_for(&remaining)?, &key)?);
+        }
+        if let Some(form) = wrapped.iter().find(|form| is_for_passphrase(form)) {
+            // The same passphrase opens the new key: it is right if it opens the one before.
+            let file = STANDARD.decode(form).map_err(|_| damaged())?;
+            self.decrypt(file.as_slice(), Unlocking::Ask)?;
+            forms.push(wrap(self.same_passphrase_encryptor()?, &key)?);
+        }
+        if forms.is_empty() {
+            forms.push(wrap(self.passphrase_encryptor()?, &key)?);
+        }
+        for form in &forms {
+            remember(form, &key);
+        }
+        Ok(NewKey {
+            key,
+            wrapped: forms,
+            recipients: remaining,
+        })
+    }
+
+    fn wrap(&self, key: &KeyBytes, recipient: &str) -> KeyResult<String> {
+        wrap(self.encryptor_for(&[recipient.to_owned()])?, key)
     }
 
     fn unwrap_key(&self, wrapped: &str, unlocking: Unlocking) -> KeyResult<KeyBytes> {
@@ -231,7 +279,6 @@ impl KeySource for UserKeys {
         if let Some(key) = unwrapped.and_then(|known| known.get(wrapped).cloned()) {
             return Ok(key);
         }
-        let damaged = || KeyError("its wrapped key is damaged".to_owned());
         let file = STANDARD.decode(wrapped).map_err(|_| damaged())?;
         let mut tries = 1;
         let mut reader = loop {
@@ -249,6 +296,32 @@ impl KeySource for UserKeys {
         remember(wrapped, &key);
         Ok(key)
     }
+}
+
+fn new_key() -> KeyBytes {
+    let key: [u8; KEY_BYTES] = XChaCha20Poly1305::generate_key(&mut OsRng).into();
+    Zeroizing::new(key)
+}
+
+/// Encrypts a key for those of the encryptor.
+fn wrap(encryptor: Encryptor, key: &KeyBytes) -> KeyResult<String> {
+    let mut file = Vec::new();
+    let write = |file: &mut Vec<u8>| -> std::io::Result<()> {
+        let mut writer = encryptor.wrap_output(file)?;
+        writer.write_all(key.as_slice())?;
+        writer.finish().map(|_| ())
+    };
+    write(&mut file).map_err(|error| KeyError(format!("its key cannot be wrapped: {error}")))?;
+    Ok(STANDARD.encode(file))
+}
+
+fn damaged() -> KeyError {
+    KeyError("its wrapped key is damaged".to_owned())
+}
+
+fn is_for_passphrase(wrapped: &str) -> bool {
+    let file = STANDARD.decode(wrapped);
+    file.is_ok_and(|file| is_by_passphrase(&file))
 }
 
 fn needs_passphrase() -> KeyError {
@@ -282,6 +355,6 @@ fn unreadable(error: &DecryptError) -> KeyError {
             format!("its passphrase is protected by work factor {required}, which is too high")
         }
         DecryptError::Io(error) => format!("its wrapped key cannot be read: {error}"),
-        _ => "its wrapped key is damaged".to_owned(),
+        _ => return damaged(),
     })
 }

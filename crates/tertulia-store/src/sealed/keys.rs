@@ -9,7 +9,7 @@ use crate::worker::on_thread;
 use crate::{StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Hash, Head, Seal};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::seal::{KeyBytes, KeyEntry, Ring, SessionKeys};
+use tertulia_core::seal::{KeyBytes, KeyEntry, NewKey, Recipients, Ring, SessionKeys};
 use tertulia_core::session::SessionMeta;
 
 /// Maximum number of sessions of which it is remembered whether they are sealed.
@@ -36,6 +36,14 @@ pub trait KeySource: Debug + Send + Sync {
     /// Makes a key, and wraps it for those who may read the session. Returns the key and its wrapped
     /// form, which the seal keeps.
     fn make(&self) -> Result<(KeyBytes, String), KeyError>;
+
+    /// Makes the key that follows another one, and wraps it for those who may still read the session:
+    /// the recorded recipients and the user's own, but none that was removed. `wrapped` are the forms of the
+    /// key before: who had it by a passphrase keeps that.
+    fn renew(&self, recipients: &Recipients, wrapped: &[String]) -> Result<NewKey, KeyError>;
+
+    /// Wraps a key for one recipient.
+    fn wrap(&self, key: &KeyBytes, recipient: &str) -> Result<String, KeyError>;
 
     /// Unwraps the key of a session.
     fn unwrap_key(&self, wrapped: &str, unlocking: Unlocking) -> Result<KeyBytes, KeyError>;
@@ -204,6 +212,28 @@ impl Keys {
         let keys = Arc::new(SessionKeys::of_new(id, &key, wrapped));
         self.note_keys(id, Head::START, &keys);
         Ok(keys)
+    }
+
+    /// Makes the key that follows those of a session, for those who may still read it.
+    pub(super) async fn renew(
+        &self,
+        id: SessionId,
+        recipients: Recipients,
+        wrapped: Vec<String>,
+    ) -> StoreResult<NewKey> {
+        let made = self.ask(id, move |source| source.renew(&recipients, &wrapped));
+        made.await.map_err(|error| no_key(id, error))
+    }
+
+    /// Wraps a key for one recipient.
+    pub(super) async fn wrap(
+        &self,
+        id: SessionId,
+        key: KeyBytes,
+        recipient: String,
+    ) -> StoreResult<String> {
+        let wrapped = self.ask(id, move |source| source.wrap(&key, &recipient));
+        wrapped.await.map_err(|error| no_key(id, error))
     }
 
     /// Lets the source of keys do what may block.

@@ -141,7 +141,7 @@ impl Sessions {
         Ok(locks)
     }
 
-    async fn claimed(&self, id: SessionId) -> StoreResult<crate::SessionLock> {
+    pub(super) async fn claimed(&self, id: SessionId) -> StoreResult<crate::SessionLock> {
         match self.stored().claim(id).await? {
             Some(lock) => Ok(lock),
             None => Err(self.is_open_elsewhere(id).await),
@@ -149,7 +149,7 @@ impl Sessions {
     }
 
     /// Reads a session as it is stored, with an unfinished answer saved as an interrupted message.
-    async fn whole_log(&self, id: SessionId) -> StoreResult<(SessionMeta, Vec<Entry>)> {
+    pub(super) async fn whole_log(&self, id: SessionId) -> StoreResult<(SessionMeta, Vec<Entry>)> {
         let meta = self.row(id).await?.meta;
         self.recover(&meta).await?;
         let meta = self.row(id).await?.meta;

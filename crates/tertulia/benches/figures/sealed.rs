@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tertulia_core::entry::{Head, Kind};
 use tertulia_core::id::SessionId;
-use tertulia_core::seal::{KEY_BYTES, KeyBytes};
+use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients};
 use tertulia_store::{KeyError, KeySource, Redaction, Sessions, Start, Unlocking};
 use tertulia_testkit::ask::now;
 use tertulia_testkit::clock::still_clock;
@@ -26,6 +26,14 @@ struct OneKey;
 impl KeySource for OneKey {
     fn make(&self) -> Result<(KeyBytes, String), KeyError> {
         Ok((KeyBytes::new([7; KEY_BYTES]), "seven".to_owned()))
+    }
+
+    fn renew(&self, _: &Recipients, _: &[String]) -> Result<NewKey, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
+    }
+
+    fn wrap(&self, _: &KeyBytes, _: &str) -> Result<String, KeyError> {
+        Err(KeyError("there is only one key".to_owned()))
     }
 
     fn unwrap_key(&self, _: &str, _: Unlocking) -> Result<KeyBytes, KeyError> {
