@@ -75,7 +75,7 @@ impl Sessions {
         if let Some(other) = other_opened(log.id, &log.entries) {
             return Err(opens_another(log.id, other));
         }
-        let branches = Branches::of(self.stored());
+        let branches = Branches::of_sessions(self);
         let (source, branch) = LogSource::of(log, &branches).await?;
         let placing = Placing {
             source: &source,

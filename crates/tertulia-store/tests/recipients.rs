@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tertulia_core::entry::{Body, Entry, Head, Keyed, NewEntry, Numbering, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::jsonl;
 use tertulia_core::merge::{MergeOrder, Side, merged};
 use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients, SessionKeys};
 use tertulia_core::session::SessionMeta;
@@ -219,6 +220,16 @@ fn a_forged_key_entry_is_damage_and_takes_no_words() {
             now(ada.add_recipient(id, "eve")).unwrap();
             let log = now(of(&store, "eve").load(id)).unwrap();
             assert_eq!(log.messages().count(), 3);
+            // Other stores do not take it in, where the key is at hand.
+            let entries = now(ada.load_stored(id)).unwrap().entries;
+            let text: String = entries
+                .iter()
+                .map(|it| format!("{}\n", it.line()))
+                .collect();
+            let log = jsonl::read(text.as_bytes()).unwrap();
+            let refused = now(of(&in_memory(), "ada").adopt(&log));
+            let reason = refused.unwrap_err().to_string();
+            assert!(reason.contains("change of keys"), "{reason}");
         });
     }
 }

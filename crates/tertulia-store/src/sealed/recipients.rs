@@ -4,13 +4,73 @@
 use std::sync::Arc;
 
 use super::swap::refused;
-use super::{Sealing, Unlocking};
+use super::{KeyEntries, SealedStore, Sealing, Unlocking, has_keys};
 use crate::sessions::Fork;
 use crate::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Head, Keyed, Numbering};
-use tertulia_core::id::SessionId;
-use tertulia_core::seal::{Recipients, SealError, SessionKeys};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::seal::{KeyEntry, Recipients, SealError, SessionKeys};
 use tertulia_core::session::SessionMeta;
+
+impl SealedStore {
+    /// Returns a change of keys among new entries of a session that was not written with its key, and why
+    /// it is refused. `base` is what the entries continue, and where. Without the key it cannot be told.
+    pub(crate) async fn foreign_keys(
+        &self,
+        id: SessionId,
+        base: Option<(SessionId, Seq)>,
+        entries: &[Entry],
+    ) -> StoreResult<Option<(Seq, String)>> {
+        let new: Vec<KeyEntry> = entries
+            .iter()
+            .filter(|entry| has_keys(entry))
+            .map(|entry| KeyEntry {
+                entry: entry.clone(),
+                numbering: Numbering::default(),
+            })
+            .collect();
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let sealing = match base {
+            Some((base, at)) => self.sealing_now(base).await?.map(|it| it.until(at)),
+            None => None,
+        };
+        let (mut sealing, mut known) = match (base, sealing) {
+            (Some((base, _)), Some(sealing)) => {
+                let known = self.key_entries(base, &sealing.keyed).await?;
+                (sealing, known)
+            }
+            _ => match entries.first().map(|first| (first, first.body.seal())) {
+                Some((opening, Some(seal))) => {
+                    let opening = opening.clone();
+                    let (seal, keyed) = (seal.clone(), Vec::new());
+                    (
+                        Sealing { seal, keyed },
+                        KeyEntries {
+                            opening,
+                            keyed: Vec::new(),
+                        },
+                    )
+                }
+                _ => return Ok(None),
+            },
+        };
+        sealing.keyed.extend(new.iter().map(|it| it.entry.head()));
+        known.keyed.extend(new.iter().cloned());
+        let unlocked = self
+            .keys
+            .unlock(id, &sealing, Some(known), Unlocking::Unattended);
+        let keys = match unlocked.await {
+            Err(StoreError::Sealed { .. }) => return Ok(None),
+            keys => keys?,
+        };
+        let authentic: Vec<Head> = keys.entries().collect();
+        let mut new = new.iter().map(|it| it.entry.head());
+        let foreign = new.find(|head| !authentic.contains(head));
+        Ok(foreign.map(|head| (head.seq, SealError::ForeignKey.to_string())))
+    }
+}
 
 impl Sessions {
     /// Wraps the key of a sealed session for one more recipient, who can then read all of it.

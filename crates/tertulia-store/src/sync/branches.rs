@@ -10,7 +10,8 @@ use super::check::{check_more, check_new};
 use super::kept::{Kept, Moving, damaged, may_keep};
 use super::kept_heads::KeptHeads;
 use super::{Branch, BranchPage, BranchSource, MergedEnd, NewBranch, Partner};
-use crate::{NewSession, SessionLock, Store, StoreError, StoreResult};
+use crate::sealed::SealedStore;
+use crate::{NewSession, SessionLock, Sessions, Store, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation, SealState};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, DamagedSession, Filter, Lookup, Page, Row, Trash};
@@ -20,6 +21,8 @@ use tertulia_core::session::{Line, SessionMeta};
 #[derive(Debug)]
 pub struct Branches<'a> {
     pub(super) store: &'a dyn Store,
+    /// The same with keys, by which changes of keys are checked.
+    keys: Option<&'a SealedStore>,
     /// Forks that keep a branch, as they were when they were read last.
     pub(super) kept: Mutex<HashMap<SessionId, Arc<Kept>>>,
     pub(super) heads: Mutex<KeptHeads>,
@@ -32,9 +35,35 @@ impl<'a> Branches<'a> {
     pub fn of(store: &'a dyn Store) -> Branches<'a> {
         Branches {
             store,
+            keys: None,
             kept: Mutex::default(),
             heads: Mutex::new(KeptHeads::of(store)),
             listed: Mutex::default(),
+        }
+    }
+
+    /// Looks at the store of sessions, as it is at rest. What is written to it is checked with the keys that
+    /// are at hand.
+    pub fn of_sessions(sessions: &'a Sessions) -> Branches<'a> {
+        Branches {
+            keys: Some(sessions.sealed_store()),
+            ..Branches::of(sessions.stored())
+        }
+    }
+
+    async fn check_keys(
+        &self,
+        id: SessionId,
+        base: Option<(SessionId, Seq)>,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        let foreign = match self.keys {
+            Some(keys) => keys.foreign_keys(id, base, entries).await?,
+            None => None,
+        };
+        match foreign {
+            Some((seq, reason)) => Err(damaged(id, seq, &reason)),
+            None => Ok(()),
         }
     }
 
@@ -281,6 +310,8 @@ impl Partner for Branches<'_> {
         check_sealed(new.root, shared.as_ref(), &new.entries)?;
         let Some((sibling, common)) = new.beside else {
             let base = new.base.clone();
+            let shared = base.as_ref().map(|base| (base.id, base.seq));
+            self.check_keys(new.root, shared, &new.entries).await?;
             let session = NewSession {
                 id: new.root,
                 base: base.clone(),
@@ -298,6 +329,8 @@ impl Partner for Branches<'_> {
         let Some(stored) = self.stored_head(sibling, place).await? else {
             return Err(StoreError::NotFound(sibling));
         };
+        let shared = Some((sibling, stored.seq));
+        self.check_keys(new.root, shared, &new.entries).await?;
         let from = Origin {
             id: sibling,
             seq: stored.seq,
@@ -330,6 +363,8 @@ impl Partner for Branches<'_> {
             return Err(StoreError::NotFound(id));
         };
         check_sealed(id, Some(&meta), entries)?;
+        self.check_keys(id, Some((id, meta.head.seq)), entries)
+            .await?;
         let Some(kept) = self.kept(&meta).await? else {
             return self.append_unopened(id, after, entries).await;
         };

@@ -192,7 +192,7 @@ impl Connection {
     /// Runs `work` with the partner.
     fn with<T>(&self, work: impl FnOnce(&dyn Partner) -> T) -> T {
         match self {
-            Connection::Store(sessions) => work(&Branches::of(sessions.stored())),
+            Connection::Store(sessions) => work(&Branches::of_sessions(sessions)),
             Connection::Remote(remote) => work(remote),
         }
     }
@@ -269,7 +269,7 @@ fn exchange(
     ui: &Ui,
 ) -> CommandResult<Exchange> {
     let (pulls, pushes) = (direction != Direction::Push, direction != Direction::Pull);
-    let here = Branches::of(workspace.sessions.stored());
+    let here = Branches::of_sessions(&workspace.sessions);
     let progress = ui.progress();
     let move_all = async |there: &dyn Partner| -> StoreResult<Exchange> {
         let (mut ours, mut theirs) =

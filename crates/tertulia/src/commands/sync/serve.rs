@@ -76,7 +76,7 @@ fn serve(workspace: &Workspace, lines: &Lines, limits: LinkLimits) -> Result<(),
         store: store.to_string(),
     };
     say(lines, limits, &hello)?;
-    let branches = Branches::of(workspace.sessions.stored());
+    let branches = Branches::of_sessions(&workspace.sessions);
     let has_changed = Arc::new(AtomicBool::new(false));
     let mut watcher = None;
     loop {
