@@ -84,7 +84,7 @@ impl UserKeys {
     }
 
     /// Returns the recipients of the user's own keys.
-    fn own(&self) -> KeyResult<Vec<String>> {
+    pub fn own(&self) -> KeyResult<Vec<String>> {
         let own = self.identities()?;
         Ok(own.iter().map(|key| key.to_public().to_string()).collect())
     }

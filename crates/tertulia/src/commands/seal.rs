@@ -1,11 +1,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 use tertulia_formats::json;
+use tertulia_store::KeyError;
 
 use super::chat::{self, ChatArgs};
 use crate::args::GlobalArgs;
@@ -22,12 +23,21 @@ use crate::ui::{Ui, fit};
 /// key is for the recipients and the identity of `[seal]` in your settings, or else for a passphrase. Lists, `doctor`,
 /// forks and copies work without it. A lost key cannot be replaced.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
     tertulia seal 5f3a9c1e                              asks first on a terminal\n  \
     tertulia seal --new                                 a new chat that is sealed; also `chat --sealed`\n  \
     tertulia seal --new -p \"what is a tertulia?\"         one turn of it\n  \
-    tertulia seal --new-identity ~/.config/age/key.txt  a key file of your own")]
+    tertulia seal --new-identity ~/.config/age/key.txt  a key file of your own\n  \
+    tertulia seal add 5f3a9c1e --recipient age1…        one more person can read it\n  \
+    tertulia seal remove 5f3a9c1e --recipient age1…     and no longer what comes from now on\n\n\
+    A session with the title `add` or `remove` is named by its id."
+)]
 pub struct SealArgs {
+    #[command(subcommand)]
+    change: Option<Change>,
     /// The session; with --new, the prompt to send first
     #[arg(value_name = "REF", required_unless_present_any = ["new", "new_identity"])]
     reference: Vec<String>,
@@ -45,6 +55,35 @@ pub struct SealArgs {
     yes: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Let one more person read a sealed session
+    ///
+    /// The key of the session is wrapped for the recipient, who can then read all of it, wherever it is copied.
+    /// This needs the key, and is an entry of the session.
+    #[command(after_help = "Examples:\n  \
+        tertulia seal add 5f3a9c1e --recipient age1…\n  \
+        tertulia seal add @ --recipient age1… --recipient age1…")]
+    Add(RecipientArgs),
+    /// Keep what comes from now on from a person who can read a sealed session
+    ///
+    /// Later entries have a new key, for everyone else who could read the session. Earlier entries stay readable
+    /// to those who had their key.
+    #[command(after_help = "Examples:\n  \
+        tertulia seal remove 5f3a9c1e --recipient age1…")]
+    Remove(RecipientArgs),
+}
+
+#[derive(Debug, Args)]
+struct RecipientArgs {
+    /// The session
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Public key of the person, such as age1…; repeat for several
+    #[arg(long, value_name = "AGE1", required = true)]
+    recipient: Vec<String>,
+}
+
 /// Store a sealed session in plain again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -60,6 +99,9 @@ pub struct UnsealArgs {
 }
 
 pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    if let Some(change) = &args.change {
+        return change_recipients(change, global, ui);
+    }
     if let Some(file) = &args.new_identity {
         return new_identity(file, global, ui);
     }
@@ -100,6 +142,63 @@ pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRes
     }
     let meta = workspace.wait(workspace.sessions.unseal(row.meta.id))?;
     tell(Row { meta, ..row }, "no longer sealed", ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `seal add` and `seal remove`.
+fn change_recipients(change: &Change, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let (args, command) = match change {
+        Change::Add(args) => (args, "add"),
+        Change::Remove(args) => (args, "remove"),
+    };
+    let recipients = &args.recipient;
+    seal::UserKeys::check_recipients(recipients)
+        .map_err(|error| CommandError::new(ErrorKind::Usage, error.0))?;
+    let workspace = open::workspace(global, ui)?;
+    let keys = seal::UserKeys::new(&workspace.settings);
+    let own = keys.own().map_err(invalid)?;
+    if let (Change::Remove(_), Some(own)) = (change, own.iter().find(|it| recipients.contains(it)))
+    {
+        let words = format!("{own} is your own key: you could not read what you write");
+        return Err(CommandError::new(ErrorKind::Invalid, words));
+    }
+    let row = workspace.find(&args.reference)?;
+    let id = row.meta.id;
+    let sessions = &workspace.sessions;
+    let mut meta = row.meta.clone();
+    match change {
+        Change::Add(_) => {
+            for recipient in recipients {
+                meta = workspace.wait(sessions.add_recipient(id, recipient))?;
+            }
+        }
+        Change::Remove(_) => meta = workspace.wait(sessions.remove_recipients(id, recipients))?,
+    }
+    let forks = workspace.wait(sessions.forks_of(id))?;
+    let last = meta.head.seq;
+    if ui.json {
+        ui.document(&Value::Object(json::session(&Row { meta, ..row })));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = recipients.join(", ");
+    ui.note(&match change {
+        Change::Add(_) => format!("{names} can read session {} now, all of it.", id.short()),
+        Change::Remove(_) => format!(
+            "Session {} has a new key from entry {last} on, which {names} does not get. Earlier entries stay readable to them.",
+            id.short()
+        ),
+    });
+    for fork in forks.iter().filter(|fork| fork.seal.is_some()) {
+        let fork = fork.id.short();
+        let flags: Vec<String> = recipients
+            .iter()
+            .map(|it| format!("--recipient {it}"))
+            .collect();
+        ui.note(&format!(
+            "Session {fork}, made from it, keeps its keys: `tertulia seal {command} {fork} {}` changes it, too.",
+            flags.join(" ")
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -159,11 +258,15 @@ fn tell(row: Row, state: &str, ui: &mut Ui) {
         );
 }
 
+fn invalid(error: KeyError) -> CommandError {
+    CommandError::new(ErrorKind::Invalid, error.0)
+}
+
 fn new_identity(file: &PathBuf, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
     let path = settings.cwd.join(file);
     let made = seal::UserKeys::new(&settings).make_identity(&path);
-    let recipient = made.map_err(|error| CommandError::new(ErrorKind::Invalid, error.0))?;
+    let recipient = made.map_err(invalid)?;
     if ui.json {
         ui.document(&json!({ "file": path, "recipient": recipient }));
         return Ok(ExitCode::SUCCESS);

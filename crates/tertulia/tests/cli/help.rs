@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 58] = [
+const COMMANDS: [&[&str]; 60] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -22,6 +22,8 @@ const COMMANDS: [&[&str]; 58] = [
     &["export"],
     &["import"],
     &["seal"],
+    &["seal", "add"],
+    &["seal", "remove"],
     &["unseal"],
     &["stats"],
     &["doctor"],

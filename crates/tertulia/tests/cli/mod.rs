@@ -33,6 +33,7 @@ mod resume;
 mod sealed;
 mod sealed_copies;
 mod sealed_races;
+mod sealed_recipients;
 mod search;
 mod secrets;
 mod session_file;
