@@ -96,7 +96,7 @@ use progress::Deadline;
 pub use progress::Progress;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use report::{CheckMode, Info, Rebuilt, Report};
-pub use sealed::{KeyError, KeySource, SealedCopy, Unlocking};
+pub use sealed::{KeyError, KeySource, SealedCopy, SealedKey, Unlocking};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 

@@ -23,6 +23,7 @@ pub(crate) use keys::Sealing;
 use keys::{KeyEntries, Keys, has_keys};
 pub use keys::{KeyError, KeySource, Unlocking};
 use openings::Openings;
+pub use recipients::SealedKey;
 
 use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,

@@ -1,8 +1,10 @@
 //! Keys of sealed sessions: where they come from, and for whom they are wrapped. `identity` is the
-//! user's key file, `passphrase` comes from a command or the terminal.
+//! user's key file, `passphrase` comes from a command or the terminal, `received` are keys that came with
+//! bundles.
 
 mod identity;
 mod passphrase;
+mod received;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -21,6 +23,7 @@ use zeroize::Zeroizing;
 
 pub use passphrase::forbid_prompts;
 
+use crate::error::CommandResult;
 use crate::settings::{SealSettings, Settings, StoreUrl};
 
 /// How often a wrong passphrase may be corrected.
@@ -41,6 +44,8 @@ pub struct UserKeys {
     settings: SealSettings,
     /// Folder of the store, in which no key may lie.
     store: Option<PathBuf>,
+    /// Folder of the keys that came with bundles, each wrapped for the user.
+    received: PathBuf,
     /// The last passphrase that was right, for the other sessions of this process.
     passphrase: Mutex<Option<SecretString>>,
 }
@@ -58,6 +63,7 @@ impl UserKeys {
         UserKeys {
             settings: settings.seal.clone(),
             store,
+            received: settings.data.join(received::FOLDER),
             passphrase: Mutex::new(None),
         }
     }
@@ -185,8 +191,42 @@ impl UserKeys {
         }
     }
 
+    /// Decrypts a wrapped key.
+    fn unwrap_form(&self, wrapped: &str, unlocking: Unlocking) -> KeyResult<KeyBytes> {
+        let file = STANDARD.decode(wrapped).map_err(|_| damaged())?;
+        let mut tries = 1;
+        let mut reader = loop {
+            match self.decrypt(file.as_slice(), unlocking) {
+                Err(error) if unlocking != Unlocking::Ask => return Err(error),
+                Err(_) if tries < TRIES && self.may_try_again() && is_by_passphrase(&file) => {
+                    passphrase::say("The passphrase is wrong, try again.");
+                    tries += 1;
+                }
+                opened => break opened?,
+            }
+        };
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        reader.read_exact(key.as_mut()).map_err(|_| damaged())?;
+        Ok(key)
+    }
+
+    /// Keeps the key of a session that came with a bundle, so that the session can be opened. `wrapped` is
+    /// the form that the log has, `received` the one that is for the user.
+    pub fn keep_received(&self, wrapped: &str, received: &str) -> CommandResult<()> {
+        received::keep(&self.received, wrapped, received)
+    }
+
+    /// Wraps a key for the user's own key, if there is one.
+    pub fn wrap_for_self(&self, key: &KeyBytes) -> KeyResult<Option<String>> {
+        let own = self.own()?;
+        match own.is_empty() {
+            true => Ok(None),
+            false => wrap(self.encryptor_for(&own)?, key).map(Some),
+        }
+    }
+
     /// Begins a file for those who know the passphrase of the last one.
-    fn same_passphrase_encryptor(&self) -> KeyResult<Encryptor> {
+    pub fn same_passphrase_encryptor(&self) -> KeyResult<Encryptor> {
         let passphrase = self.remembered().ok_or_else(needs_passphrase)?;
         self.encryptor_by(passphrase)
     }
@@ -279,20 +319,15 @@ impl KeySource for UserKeys {
         if let Some(key) = unwrapped.and_then(|known| known.get(wrapped).cloned()) {
             return Ok(key);
         }
-        let file = STANDARD.decode(wrapped).map_err(|_| damaged())?;
-        let mut tries = 1;
-        let mut reader = loop {
-            match self.decrypt(file.as_slice(), unlocking) {
-                Err(error) if unlocking != Unlocking::Ask => return Err(error),
-                Err(_) if tries < TRIES && self.may_try_again() && is_by_passphrase(&file) => {
-                    passphrase::say("The passphrase is wrong, try again.");
-                    tries += 1;
-                }
-                opened => break opened?,
-            }
+        let key = match self.unwrap_form(wrapped, Unlocking::Quietly) {
+            Ok(key) => key,
+            // It may have come with a bundle, wrapped for the user.
+            Err(error) => match (received::find(&self.received, wrapped), unlocking) {
+                (Some(received), _) => self.unwrap_form(&received, unlocking)?,
+                (None, Unlocking::Quietly) => return Err(error),
+                (None, _) => self.unwrap_form(wrapped, unlocking)?,
+            },
         };
-        let mut key = Zeroizing::new([0; KEY_BYTES]);
-        reader.read_exact(key.as_mut()).map_err(|_| damaged())?;
         remember(wrapped, &key);
         Ok(key)
     }
@@ -304,7 +339,7 @@ fn new_key() -> KeyBytes {
 }
 
 /// Encrypts a key for those of the encryptor.
-fn wrap(encryptor: Encryptor, key: &KeyBytes) -> KeyResult<String> {
+pub fn wrap(encryptor: Encryptor, key: &KeyBytes) -> KeyResult<String> {
     let mut file = Vec::new();
     let write = |file: &mut Vec<u8>| -> std::io::Result<()> {
         let mut writer = encryptor.wrap_output(file)?;

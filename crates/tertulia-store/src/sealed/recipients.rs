@@ -9,7 +9,7 @@ use crate::sessions::Fork;
 use crate::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Head, Keyed, Numbering};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::seal::{KeyEntry, Recipients, SealError, SessionKeys};
+use tertulia_core::seal::{KeyBytes, KeyEntry, Recipients, Ring, SealError, SessionKeys};
 use tertulia_core::session::SessionMeta;
 
 impl SealedStore {
@@ -72,6 +72,15 @@ impl SealedStore {
     }
 }
 
+/// The key in force of a sealed session, by the wrapped form under which the log has it.
+#[derive(Clone, Debug)]
+pub struct SealedKey {
+    /// A wrapped form of the key in the log.
+    pub wrapped: String,
+    /// Its secret bytes.
+    pub key: KeyBytes,
+}
+
 impl Sessions {
     /// Wraps the key of a sealed session for one more recipient, who can then read all of it.
     pub async fn add_recipient(&self, id: SessionId, recipient: &str) -> StoreResult<SessionMeta> {
@@ -110,6 +119,37 @@ impl Sessions {
         recipients.removed.extend(removed.iter().cloned());
         let (entry, keys) = self.renewed(&meta, &keys, recipients).await?;
         self.append_keys(&meta, entry, keys).await
+    }
+
+    /// Returns the key in force of a sealed session, to hand it on; `None` if it is not sealed.
+    pub async fn sealed_key(&self, id: SessionId) -> StoreResult<Option<SealedKey>> {
+        let keys = self.sealed_store().key_of(id, Unlocking::Ask).await?;
+        Ok(keys.and_then(|keys| {
+            Some(SealedKey {
+                wrapped: keys.wrapped().into_iter().next()?,
+                key: keys.newest().clone(),
+            })
+        }))
+    }
+
+    /// Returns true if a key opens a sealed session whose log has it wrapped like this.
+    pub async fn is_opened_by(
+        &self,
+        id: SessionId,
+        wrapped: &str,
+        key: &KeyBytes,
+    ) -> StoreResult<bool> {
+        let store = self.sealed_store();
+        let Some(sealing) = store.sealing_of(id).await? else {
+            return Ok(false);
+        };
+        let KeyEntries { opening, keyed } = store.key_entries(id, &sealing.keyed).await?;
+        let pool = std::slice::from_ref(key);
+        let ring = Ring::of(&sealing.seal, &opening, &keyed, pool);
+        Ok(match ring.map_err(unwritable)? {
+            Ring::Whole(keys) => keys.wrapped().iter().any(|form| form == wrapped),
+            Ring::LockedAt(_) | Ring::Locked => false,
+        })
     }
 
     /// Locks a sealed session whose keys are to be changed, saves an unfinished answer, and gets its keys.

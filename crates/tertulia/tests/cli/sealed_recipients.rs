@@ -1,4 +1,4 @@
-//! Sealed sessions that several people read: recipients come and go.
+//! Sealed sessions that several people read: recipients come and go, and bundles carry the key.
 
 use std::fs;
 use std::path::PathBuf;
@@ -170,4 +170,77 @@ fn a_key_entry_that_was_put_in_is_damage() {
     eve.run(&["import", file.to_str().unwrap()]).ok();
     eve.run(&["show", &id]).code(5);
     eve.run(&["doctor"]).ok().says("not checked");
+}
+
+fn bundle(home: &Home, id: &str, to: &[&str]) -> String {
+    let file = home.path().join("one.age").display().to_string();
+    let args = ["export", id, "-f", "bundle", "--force", "-o", &file];
+    home.run(&[&args, to].concat()).ok();
+    file
+}
+
+#[test]
+fn a_bundle_carries_the_key_of_a_sealed_session() {
+    both(|ada| {
+        with_key(ada);
+        let (eve, recipient) = another();
+        let (bert, _) = another();
+        let id = sealed_chat(ada, "echo first");
+        let file = bundle(ada, &id, &["--recipient", &recipient]);
+        eve.run(&["import", &file]).ok();
+        assert_eq!(eve.said(&id), ada.said(&id));
+        assert_eq!(lines(&eve, &id), lines(ada, &id));
+        bert.run(&["import", &file]).code(5);
+        // It is the same session, and goes on in both.
+        eve.say_in(&id, "echo second");
+        ada.run(&["sync", &eve.store_url()]).ok();
+        assert_eq!(ada.all().len(), 1);
+        assert_eq!(ada.said(&id), eve.said(&id));
+        // Importing again adds nothing; a later key comes with a later bundle.
+        let (_, other) = another();
+        add(ada, &id, &other);
+        ada.run(&["seal", "remove", &id, "--recipient", &other])
+            .ok();
+        ada.say_in(&id, "echo third");
+        let file = bundle(ada, &id, &["--recipient", &recipient]);
+        ada.run(&["push", &eve.store_url()]).ok();
+        eve.run(&["show", &id]).code(5);
+        eve.run(&["import", &file]).ok().says("nothing new");
+        assert_eq!(eve.said(&id), ada.said(&id));
+        // Without the key it cannot be handed on.
+        without_key(ada);
+        let out = ada.path().join("none.age");
+        let args = [
+            "export",
+            &id,
+            "-f",
+            "bundle",
+            "--recipient",
+            &recipient,
+            "-o",
+        ];
+        let refused = ada
+            .run(&[&args[..], &[out.to_str().unwrap()]].concat())
+            .code(5);
+        assert!(refused.stderr.contains("identity"), "{}", refused.stderr);
+        assert!(!out.exists());
+    });
+}
+
+#[test]
+fn a_decrypted_bundle_is_imported_with_its_key() {
+    let ada = Home::new();
+    with_key(&ada);
+    ada.settings(&format!(
+        "[seal]\nidentity = {:?}\nwork_factor = 2\npassphrase_command = \"echo open sesame\"\n",
+        ada.path().join("keys/age/id.txt")
+    ));
+    let id = sealed_chat(&ada, "echo first");
+    let file = bundle(&ada, &id, &["--passphrase"]);
+    let eve = Home::new();
+    eve.settings("[seal]\npassphrase_command = \"echo open sesame\"\n");
+    eve.run(&["import", &file]).ok();
+    assert_eq!(eve.said(&id), ada.said(&id));
+    eve.settings("");
+    eve.run(&["show", &id]).code(5);
 }

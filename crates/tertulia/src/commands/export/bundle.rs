@@ -9,10 +9,12 @@ use std::process::ExitCode;
 use serde_json::json;
 use tertulia_core::id::Seq;
 use tertulia_core::query::Row;
+use tertulia_store::KeyError;
 
 use super::Exporter;
+use crate::commands::import::bundle::key_as_line;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::seal::{KeyResult, UserKeys};
+use crate::seal::{KeyResult, UserKeys, wrap};
 use crate::show;
 use crate::ui::Ui;
 
@@ -30,18 +32,14 @@ pub fn export(
     rows.sort_by_key(|row| row.meta.created_at);
     UserKeys::check_recipients(&exporter.args.recipient)
         .map_err(|error| CommandError::new(ErrorKind::Usage, error.0))?;
-    let encryptor =
-        encryptor(exporter).map_err(|error| CommandError::new(ErrorKind::Invalid, error.0))?;
-    let is_for_others = exporter.args.passphrase || !exporter.args.recipient.is_empty();
-    for row in rows
-        .iter()
-        .filter(|row| is_for_others && row.meta.seal.is_some())
-    {
-        ui.warn(&format!(
-            "session {0} stays sealed in the bundle: who imports it needs the session's own key, too; \
-             `tertulia export {0} --format md` writes its words",
-            row.meta.id.short()
-        ));
+    let keys = UserKeys::new(&exporter.workspace.settings);
+    let invalid = |error: KeyError| CommandError::new(ErrorKind::Invalid, error.0);
+    let encryptor = encryptor(exporter, &keys).map_err(invalid)?;
+    // Before anything is written: who gets the bundle must be able to read all of it.
+    let mut logs = Vec::with_capacity(rows.len());
+    for row in rows {
+        let key = key_line(exporter, &keys, &row)?;
+        logs.push((row, key));
     }
     let temporary = temporary(output);
     let target = if exporter.args.force {
@@ -51,7 +49,7 @@ pub fn export(
     };
     let write = || -> CommandResult<u64> {
         let file = create(target).map_err(|error| failed(output, error))?;
-        let written = fill(exporter, &rows, encryptor, file, output);
+        let written = fill(exporter, &logs, encryptor, file, output);
         if written.is_err() {
             // Half a bundle is of no use.
             let _ = fs::remove_file(target);
@@ -63,11 +61,11 @@ pub fn export(
         fs::rename(&temporary, output).map_err(|error| failed(output, error))?;
     }
     if ui.json {
-        let ids: Vec<_> = rows.iter().map(|row| row.meta.id).collect();
+        let ids: Vec<_> = logs.iter().map(|(row, _)| row.meta.id).collect();
         ui.document(&json!({ "sessions": ids, "file": output, "bytes": bytes }));
         return Ok(ExitCode::SUCCESS);
     }
-    let sessions = show::count(rows.len() as u64, "session");
+    let sessions = show::count(logs.len() as u64, "session");
     ui.note(&format!(
         "Wrote {} ({sessions}, {bytes} bytes)",
         output.display()
@@ -75,8 +73,7 @@ pub fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-fn encryptor(exporter: &Exporter<'_>) -> KeyResult<age::Encryptor> {
-    let keys = UserKeys::new(&exporter.workspace.settings);
+fn encryptor(exporter: &Exporter<'_>, keys: &UserKeys) -> KeyResult<age::Encryptor> {
     let args = exporter.args;
     match (args.passphrase, &args.recipient[..]) {
         (true, _) => keys.passphrase_encryptor(),
@@ -85,10 +82,30 @@ fn encryptor(exporter: &Exporter<'_>) -> KeyResult<age::Encryptor> {
     }
 }
 
+/// Returns the line with the key of a sealed session for those of the bundle, if these are not the ones
+/// of the settings.
+fn key_line(exporter: &Exporter<'_>, keys: &UserKeys, row: &Row) -> CommandResult<Option<String>> {
+    let args = exporter.args;
+    let is_for_others = args.passphrase || !args.recipient.is_empty();
+    if row.meta.seal.is_none() || !is_for_others {
+        return Ok(None);
+    }
+    let workspace = exporter.workspace;
+    let key = workspace.wait(workspace.sessions.sealed_key(row.meta.id))?;
+    let Some(key) = key else { return Ok(None) };
+    let encryptor = match args.passphrase {
+        true => keys.same_passphrase_encryptor(),
+        false => keys.encryptor_for(&args.recipient),
+    };
+    let received = encryptor.and_then(|encryptor| wrap(encryptor, &key.key));
+    let received = received.map_err(|error| CommandError::new(ErrorKind::Invalid, error.0))?;
+    Ok(Some(key_as_line(&key.wrapped, &received)))
+}
+
 /// Encrypts the logs into the file. Returns its size.
 fn fill(
     exporter: &Exporter<'_>,
-    rows: &[Row],
+    logs: &[(Row, Option<String>)],
     encryptor: age::Encryptor,
     file: File,
     output: &Path,
@@ -97,8 +114,11 @@ fn fill(
     let mut writer = encryptor
         .wrap_output(BufWriter::new(file))
         .map_err(broken)?;
-    for row in rows {
+    for (row, key) in logs {
         write_log(exporter, row, &mut writer, output)?;
+        if let Some(key) = key {
+            writer.write_all(key.as_bytes()).map_err(broken)?;
+        }
     }
     let inner = writer.finish().map_err(broken)?;
     let file = inner

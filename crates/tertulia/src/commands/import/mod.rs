@@ -1,4 +1,4 @@
-mod bundle;
+pub mod bundle;
 mod conversations;
 mod discover;
 mod kind;
@@ -252,6 +252,12 @@ fn look(
         Look::Other(reason) => Found::Nothing(reason),
         Look::Index(ids) => Found::Index(ids),
         Look::Session(SourceKind::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        // A bundle that was decrypted by another program.
+        Look::Session(SourceKind::Tertulia) if bundle::has_keys(&content) => {
+            let mut outcomes = Vec::new();
+            bundle::read_logs(workspace, source, &*content, args, &mut outcomes)?;
+            Found::Sessions(outcomes)
+        }
         Look::Session(SourceKind::Tertulia) => {
             let outcome = take_in_log(workspace, source, &content, args)?;
             Found::Sessions(vec![Ok(outcome)])

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub object: Value,
     /// True for a session in a whole history of which nothing is new.
     quiet: bool,
+    /// The session that the file's is here.
+    pub session: SessionId,
     /// The session that has to be closed before the rest of the file can be imported.
     pub waits_for: Option<SessionId>,
 }
@@ -46,6 +48,7 @@ impl Outcome {
             details: Vec::new(),
             object,
             quiet: false,
+            session: adopted.id(),
             waits_for: None,
         }
     }
@@ -63,6 +66,7 @@ impl Outcome {
             details: Vec::new(),
             object,
             quiet: false,
+            session,
             waits_for: None,
         }
     }
