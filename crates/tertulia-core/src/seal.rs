@@ -143,6 +143,19 @@ impl SessionKeys {
         }
     }
 
+    /// Returns the same key for a session that shares no entries with this one; `None` if it is not for all
+    /// who have had one.
+    pub fn for_session(&self, origin: SessionId) -> Option<SessionKeys> {
+        let seal = Seal {
+            origin,
+            ..self.seal.clone()
+        };
+        match self.keys.as_slice() {
+            [only] => Some(SessionKeys::of_key(only.key.clone(), &seal)),
+            _ => None,
+        }
+    }
+
     /// Returns the seal that the opening entries of the session and its forks have, without words.
     pub fn seal(&self) -> &Seal {
         &self.seal

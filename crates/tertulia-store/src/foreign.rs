@@ -45,6 +45,8 @@ pub struct Intake<'a> {
     /// Those whose files were read: which session here each is, and where that one has its messages. A
     /// fork that a program made of one names it by the program's id.
     own_trails: HashMap<SessionId, (SessionId, Trail)>,
+    /// Sealed session to which the one that is imported belongs.
+    sealed_by: Option<SessionId>,
 }
 
 /// An imported conversation.
@@ -60,6 +62,8 @@ pub struct Taken {
     pub own: Option<Provenance>,
     /// True if the file may have more than the session, which another process has open.
     pub waits: bool,
+    /// True if it belongs to a sealed session whose key is not at hand: nothing of it is imported.
+    pub is_sealed: bool,
 }
 
 impl Taken {
@@ -74,6 +78,7 @@ impl Taken {
             replaced: BTreeMap::new(),
             own: None,
             waits: false,
+            is_sealed: false,
         }
     }
 
@@ -106,6 +111,7 @@ impl Sessions {
             beginnings: None,
             own: None,
             own_trails: HashMap::new(),
+            sealed_by: None,
         }
     }
 }
@@ -113,6 +119,17 @@ impl Sessions {
 impl Intake<'_> {
     /// Imports a conversation.
     pub async fn take_in(&mut self, talk: &Foreign) -> StoreResult<Taken> {
+        self.sealed_by = None;
+        match self.take_in_open(talk).await {
+            Err(StoreError::Sealed { id, .. }) => Ok(Taken {
+                is_sealed: true,
+                ..Taken::known(id)
+            }),
+            taken => taken,
+        }
+    }
+
+    async fn take_in_open(&mut self, talk: &Foreign) -> StoreResult<Taken> {
         if talk.identity == Identity::Ids {
             return match self.take_in_own(talk).await? {
                 Some(taken) => Ok(taken),
@@ -282,7 +299,14 @@ impl Intake<'_> {
             from: from.id,
             entries: chained.len() - 1,
         };
-        let mut shared = self.log(from.id).await?.unwrap_or_default().entries;
+        let shared = self.log(from.id).await?.unwrap_or_default();
+        if is_sealed(&shared) {
+            return Err(StoreError::Refused(format!(
+                "session {} is sealed: what diverged from it is not imported",
+                from.id.short()
+            )));
+        }
+        let mut shared = shared.entries;
         shared.retain(|entry| entry.seq <= from.seq);
         self.begin(id, Some(from.clone()), shared, chained).await?;
         Ok(adopted)
@@ -313,7 +337,20 @@ impl Intake<'_> {
 
     async fn go_on(&mut self, id: SessionId, log: Log, new: Vec<NewEntry>) -> StoreResult<Adopted> {
         let head = log.entries.last().map_or(Head::START, Entry::head);
-        let new = chain_each(head, new)?;
+        let new = match is_sealed(&log) && self.doing == Doing::Write {
+            false => chain_each(head, new)?,
+            true => {
+                let (mut chained, mut head) = (Vec::new(), head);
+                for new in new {
+                    let entries = self.sessions.chain_new(id, &head, vec![new]).await?;
+                    self.sessions.store().append(id, head, &entries).await?;
+                    head = entries.last().map_or(head, Entry::head);
+                    chained.extend(entries);
+                }
+                let entries = chained.len();
+                return Ok(Adopted::Extended { id, entries });
+            }
+        };
         let entries = new.len();
         match self.doing {
             Doing::Preview => {
@@ -327,6 +364,11 @@ impl Intake<'_> {
 
 fn is_news(talk: &Foreign, id: SessionId, log: &Log, grows: bool) -> bool {
     talk.is_news_to(&SessionMeta::of(id, &log.entries), grows)
+}
+
+fn is_sealed(log: &Log) -> bool {
+    let mut entries = log.entries.iter();
+    entries.any(|entry| entry.body.seal().is_some())
 }
 
 fn origin(id: SessionId, head: Head) -> Origin {

@@ -9,12 +9,15 @@ use std::collections::HashMap;
 use super::recorded::{Branch, PAGE, Trail};
 use super::{Doing, Intake, Taken, origin};
 use crate::{SessionLock, StoreError, StoreResult};
-use tertulia_core::entry::{Entry, Head, Relation, Speaker, SpeakerKind};
+use tertulia_core::entry::{Entry, Head, ImportedRelation, Relation, Speaker, SpeakerKind};
 use tertulia_core::foreign::{Continuation, Foreign, LogDigest, Provenance};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, Trash};
-use tertulia_core::session::SessionMeta;
+use tertulia_core::seal::{HiddenId, hidden_id};
+use tertulia_core::session::{HiddenIds, SessionMeta};
 
+/// First usages of a session by which copies of it are found.
+const USAGES: usize = 8;
 /// Attempts to import into a session that another process writes to at the same time.
 const ATTEMPTS: usize = 4;
 
@@ -29,19 +32,77 @@ pub(super) struct OwnSessions {
     requests: HashMap<String, (SessionId, String)>,
     /// Exported sessions, by program.
     exports: HashMap<String, HashMap<String, SessionId>>,
+    /// Sealed sessions, by what they show of other programs' ids.
+    hidden: Vec<HiddenSession>,
 }
 
-/// The session that a file is of.
+/// A sealed session that can be recognised without its key.
+#[derive(Debug)]
+struct HiddenSession {
+    id: SessionId,
+    finder: String,
+    ids: HiddenIds,
+}
+
+/// How a session of another program belongs to a sealed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belonging {
+    /// It is the session, as the program has it.
+    Itself,
+    /// It begins with the same messages, under another id.
+    Copy,
+    /// An agent of the session delegated a task to it.
+    Subagent,
+}
+
+impl HiddenSession {
+    fn of(meta: &SessionMeta) -> Option<HiddenSession> {
+        Some(HiddenSession {
+            id: meta.id,
+            finder: meta.seal.as_ref()?.finder.clone()?,
+            ids: meta.hidden_ids.clone(),
+        })
+    }
+
+    fn belonging(&self, talk: &Foreign) -> Option<Belonging> {
+        let names = |id: &str| {
+            let hidden = hidden_id(&self.finder, HiddenId::Session, id);
+            self.ids.sessions.contains(&hidden)
+        };
+        if names(&talk.source.original) {
+            return Some(Belonging::Itself);
+        }
+        let parent = talk.source.parent.as_ref();
+        if let Some(parent) = parent.filter(|parent| names(&parent.original)) {
+            return Some(match parent.relation {
+                ImportedRelation::Subagent => Belonging::Subagent,
+                ImportedRelation::Fork => Belonging::Copy,
+            });
+        }
+        let messages = talk.said.iter().map(|said| &said.message);
+        let mut usages = messages
+            .flat_map(|message| message.usage_id.iter().chain(&message.requests))
+            .take(USAGES);
+        let is_shown = |id: &String| {
+            let hidden = hidden_id(&self.finder, HiddenId::Usage, id);
+            self.ids.usages.contains(&hidden)
+        };
+        usages.any(is_shown).then_some(Belonging::Copy)
+    }
+}
+
+/// A session that is here already, and how another program's one is imported into it.
 struct OwnSession {
     id: SessionId,
     provenance: Provenance,
-    /// True if the program made the file as a copy of its session: then the two go on separately.
+    /// True if the program has it under another id: it becomes a fork.
     is_copy: bool,
 }
 
 impl OwnSessions {
     fn add(&mut self, meta: &SessionMeta) {
         self.sessions.push(meta.id);
+        self.hidden.extend(HiddenSession::of(meta));
         let past = meta
             .past_natives
             .iter()
@@ -100,6 +161,15 @@ impl OwnSessions {
         });
         Some(found(*exports.get(original)?, Provenance::Export))
     }
+
+    /// Returns the sealed session to which a session belongs that [`OwnSessions::find`] does not know.
+    fn find_hidden(&self, talk: &Foreign) -> Option<(SessionId, Belonging)> {
+        let mut found = self.hidden.iter().filter_map(|hidden| {
+            let belonging = hidden.belonging(talk)?;
+            Some((hidden.id, belonging))
+        });
+        found.next()
+    }
 }
 
 impl Intake<'_> {
@@ -131,8 +201,51 @@ impl Intake<'_> {
             rows.iter().for_each(|row| own.add(&row.meta));
             self.own = Some(own);
         }
-        let own = self.own.as_mut();
-        Ok(own.and_then(|own| own.find(talk)))
+        let Some(own) = self.own.as_mut() else {
+            return Ok(None);
+        };
+        if let Some(known) = own.find(talk) {
+            return Ok(Some(known));
+        }
+        match own.find_hidden(talk) {
+            // It was imported before, under the id that it has here.
+            Some((id, Belonging::Itself)) if id == talk.id => Ok(None),
+            Some((id, belonging)) => self.hidden_session(talk, id, belonging).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the sealed session to which another program's one belongs. Fails if its key is not at hand:
+    /// nothing of it comes in as plain.
+    async fn hidden_session(
+        &mut self,
+        talk: &Foreign,
+        id: SessionId,
+        belonging: Belonging,
+    ) -> StoreResult<Option<OwnSession>> {
+        let sessions = self.sessions;
+        let meta = sessions.unlocked(sessions.row(id).await?.meta).await?;
+        self.sealed_by = Some(id);
+        if belonging == Belonging::Subagent {
+            return Ok(None);
+        }
+        let past = meta.past_natives.iter();
+        let past = past.map(|native| (&native.id, &native.agent));
+        let natives = meta.natives.iter();
+        let natives = natives.map(|native| (&native.id, &native.agent));
+        let runs: Vec<_> = past.chain(natives).collect();
+        let parent = talk.source.parent.as_ref();
+        let names = [Some(&talk.source.original), parent.map(|it| &it.original)];
+        let named = runs
+            .iter()
+            .find(|(native, _)| names.contains(&Some(native)));
+        let agent = named.or(runs.last()).map(|(_, agent)| (*agent).clone());
+        // Without a run, the session was imported itself, and its messages have the same ids.
+        Ok(agent.map(|agent| OwnSession {
+            id,
+            provenance: Provenance::Run(agent),
+            is_copy: belonging == Belonging::Copy,
+        }))
     }
 
     async fn take_in_own_once(
@@ -173,8 +286,8 @@ impl Intake<'_> {
                 return taken(waits);
             };
             say_as(digest.speaker(), &mut here);
-            let is_separate = own.is_copy && id == own.id;
-            if is_end && !is_separate {
+            let is_copied = own.is_copy && id == own.id;
+            if is_end && !is_copied {
                 let trail = Trail::ending(digest.end());
                 return taken(self.write_more(&here, id, trail, shared).await?);
             }
@@ -184,7 +297,10 @@ impl Intake<'_> {
                 shared,
                 relation: Relation::Fork,
             });
-            id = here.apart(shared);
+            id = match is_copied {
+                true => talk.id,
+                false => here.apart(shared),
+            };
         }
         Err(StoreError::Exists(id))
     }

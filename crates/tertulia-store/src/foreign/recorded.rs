@@ -3,25 +3,24 @@
 
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{Doing, Intake, Taken, origin};
-use crate::{Adopted, NewSession, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
+use crate::{Adopted, StoreError, StoreResult};
+use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Numbering, Origin, Relation};
 use tertulia_core::foreign::{Beginning, Foreign};
 use tertulia_core::id::{EntryId, Seq, SessionId, derived};
 use tertulia_core::query::{Filter, Lookup, Page, Trash};
 use tertulia_core::session::Log;
+use writer::Writer;
 
 /// Number of entries to read at once.
 pub(super) const PAGE: usize = 1_000;
 /// Attempts to import what another program imports at the same time.
 const ATTEMPTS: usize = 3;
-/// Number of entries after which a chunk is written.
-const CHUNK: usize = 500;
-/// Number of bytes after which a chunk is written.
-const CHUNK_BYTES: usize = 4_000_000;
 
 /// The messages of a log: ids, and where each ends.
 #[derive(Clone, Debug, Default)]
@@ -296,12 +295,15 @@ impl Intake<'_> {
                 trail
             }
         };
-        let mut writer = Writer {
-            base: branch.as_ref().map(|branch| branch.from.clone()),
-            is_new: true,
-            ..Writer::new(self, id, head, trail)
-        };
+        let keys = self.keys_of_new(id, branch.as_ref(), &head).await?;
+        let mut writer = Writer::new(self, id, head, trail);
+        writer.base = branch.as_ref().map(|branch| branch.from.clone());
+        writer.is_new = true;
+        writer.keys = keys.as_ref().map(|keys| Arc::new(keys.until(head.seq)));
         writer.push(vec![opening]).await?;
+        if let Some(keys) = keys.filter(|keys| keys.changes_after(head.seq)) {
+            writer.renew(&keys).await?;
+        }
         // A session that diverged here is not the imported session itself.
         let is_itself = branch
             .as_ref()
@@ -340,7 +342,16 @@ impl Intake<'_> {
             is_orphan: false,
             ..trail
         };
+        let sealed = self.sessions.sealed_store();
+        let (keys, numbering) = match self.doing {
+            Doing::Preview => (None, Numbering::default()),
+            Doing::Write => match sealed.key_at(id, &end).await? {
+                Some(keys) => (Some(keys), sealed.numbering_after(id, &end).await?),
+                None => (None, Numbering::default()),
+            },
+        };
         let mut writer = Writer::new(self, id, end, trail);
+        (writer.keys, writer.numbering) = (keys, numbering);
         if let Some(adopting) = adopting {
             writer.push(vec![adopting]).await?;
         }
@@ -368,139 +379,5 @@ fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> NewEntry {
         body: Body::Forked(opening),
         redacted: BTreeMap::new(),
         author: None,
-    }
-}
-
-/// Number of entries written, and the secrets replaced in them.
-struct Written {
-    entries: usize,
-    redacted: BTreeMap<String, u32>,
-}
-
-impl Written {
-    fn taken(self, adopted: Adopted) -> Taken {
-        Taken {
-            replaced: self.redacted,
-            ..Taken::of(adopted, Vec::new())
-        }
-    }
-}
-
-/// Chains entries and writes them in chunks.
-struct Writer<'a, 'b> {
-    intake: &'a mut Intake<'b>,
-    id: SessionId,
-    base: Option<Origin>,
-    /// True until the session was created.
-    is_new: bool,
-    /// End of what was written.
-    written: Head,
-    /// End of what was chained.
-    chained: Head,
-    chunk: Vec<Entry>,
-    bytes: usize,
-    trail: Trail,
-    result: Written,
-}
-
-impl<'a, 'b> Writer<'a, 'b> {
-    fn new(intake: &'a mut Intake<'b>, id: SessionId, head: Head, trail: Trail) -> Self {
-        Writer {
-            intake,
-            id,
-            base: None,
-            is_new: false,
-            written: head,
-            chained: head,
-            chunk: Vec::new(),
-            bytes: 0,
-            trail,
-            result: Written {
-                entries: 0,
-                redacted: BTreeMap::new(),
-            },
-        }
-    }
-
-    async fn write_messages(mut self, talk: &Foreign, shared: usize) -> StoreResult<Written> {
-        // Messages that a summary does not cover, and the ends of what it does.
-        let kept = talk
-            .said
-            .iter()
-            .filter_map(|said| said.compacts.as_ref()?.keeps);
-        let mut before_kept: HashMap<EntryId, Option<Seq>> =
-            kept.map(|id| (id, self.trail.before_message(id))).collect();
-        for said in &talk.said[shared..] {
-            let after = self.chained.seq;
-            if let Some(before) = before_kept.get_mut(&said.id) {
-                *before = Some(after);
-            }
-            let new = match &said.compacts {
-                Some(compaction) => {
-                    let kept = compaction.keeps.and_then(|kept| before_kept.get(&kept));
-                    vec![talk.compacting(said, kept.copied().flatten().unwrap_or(after))]
-                }
-                // Message and thinking are one append, so that an interrupted import has both or none.
-                None => talk.saying(said),
-            };
-            self.push(new).await?;
-        }
-        for closing in talk.closings(self.id) {
-            self.push(vec![closing]).await?;
-        }
-        self.flush().await?;
-        if self.intake.doing == Doing::Preview {
-            self.intake.trails.insert(self.id, self.trail);
-        }
-        Ok(self.result)
-    }
-
-    async fn push(&mut self, new: Vec<NewEntry>) -> StoreResult<()> {
-        let sessions = self.intake.sessions;
-        let kept = new
-            .into_iter()
-            .map(|new| sessions.kept(new.id, new.at, new.body))
-            .collect::<StoreResult<Vec<_>>>()?;
-        for (kind, count) in kept.iter().flat_map(|new| &new.redacted) {
-            *self.result.redacted.entry(kind.clone()).or_insert(0) += count;
-        }
-        let entries = Entry::chain(&self.chained, kept)
-            .map_err(|error| StoreError::failed("cannot import a session", error))?;
-        self.chained = entries.last().map_or(self.chained, Entry::head);
-        self.bytes += entries
-            .iter()
-            .map(|entry| entry.line().len())
-            .sum::<usize>();
-        self.result.entries += entries.len();
-        self.chunk.extend(entries);
-        match self.chunk.len() >= CHUNK || self.bytes >= CHUNK_BYTES {
-            true => self.flush().await,
-            false => Ok(()),
-        }
-    }
-
-    async fn flush(&mut self) -> StoreResult<()> {
-        if self.chunk.is_empty() {
-            return Ok(());
-        }
-        let entries = std::mem::take(&mut self.chunk);
-        self.bytes = 0;
-        if self.intake.doing == Doing::Preview {
-            self.trail.read(&Log {
-                entries,
-                damage: Vec::new(),
-            });
-            return Ok(());
-        }
-        let store = self.intake.sessions.store();
-        self.written = match std::mem::take(&mut self.is_new) {
-            false => store.append(self.id, self.written, &entries).await?,
-            true => {
-                let base = self.base.take();
-                let id = self.id;
-                store.create(&NewSession { id, base, entries }).await?
-            }
-        };
-        Ok(())
     }
 }

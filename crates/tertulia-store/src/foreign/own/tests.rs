@@ -1,5 +1,7 @@
 //! Files of sessions that tertulia ran or exported, on both stores.
 
+mod sealed;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -21,6 +23,7 @@ const AGENT: &str = "my-codex";
 
 /// A store whose clock shows what the test says.
 struct World {
+    store: Arc<dyn Store>,
     sessions: Sessions,
     seconds: Arc<AtomicI64>,
 }
@@ -35,6 +38,7 @@ fn with_each_store(check: impl Fn(&World)) {
         let time = move || Timestamp::from_second(shown.load(Ordering::Relaxed)).unwrap();
         let clock = Clock::new(time, Uuid::now_v7);
         check(&World {
+            store: store.clone(),
             sessions: Sessions::new(store, clock, Redaction::On),
             seconds,
         });

@@ -10,7 +10,7 @@ use tertulia_formats::openagent_terminal::SessionFile;
 use tertulia_store::{Doing, Taken};
 
 use super::kind::SourceKind;
-use super::outcome::{Outcome, words};
+use super::outcome::{self, Outcome, own_words};
 use super::sources::Source;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -51,7 +51,10 @@ impl Conversation {
         let plural = if count == 1 { "" } else { "s" };
         let summary = format!("{count} message{plural}{}", self.summary);
         let adopted = taken.adopted;
-        Outcome::of(&source.path, adopted, words(adopted, dry_run, &summary)).with_report(
+        let words = own_words(&source.path, taken, dry_run);
+        let words = words.unwrap_or_else(|| outcome::words(adopted, dry_run, &summary));
+        let outcome = Outcome::of(&source.path, adopted, words).waiting(taken);
+        outcome.with_report(
             taken,
             &self.talk.source,
             &self.kept,

@@ -82,8 +82,11 @@ impl Outcome {
         self
     }
 
-    /// Adds that the rest of the file can be imported once a session is closed.
+    /// Adds that the rest of the file can be imported once a session is closed, or its key is at hand.
     pub fn waiting(mut self, taken: &Taken) -> Outcome {
+        if taken.is_sealed {
+            self.object["result"] = json!("sealed");
+        }
         if taken.waits {
             let id = taken.adopted.id();
             self.object["result"] = json!("waiting");
@@ -149,8 +152,14 @@ impl Outcome {
 }
 
 /// Describes the outcome of importing another program's file of a session that was here already.
-pub fn own_words(taken: &Taken, dry_run: bool) -> Option<String> {
+pub fn own_words(path: &Path, taken: &Taken, dry_run: bool) -> Option<String> {
     let id = taken.adopted.id().short();
+    if taken.is_sealed {
+        return Some(format!(
+            "session {id} is sealed: its key is needed to import {}",
+            path.display()
+        ));
+    }
     if taken.waits {
         return Some(format!(
             "session {id} is open: import again when it is closed"

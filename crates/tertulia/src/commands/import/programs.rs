@@ -51,7 +51,7 @@ impl<'a> Programs<'a> {
                 Ok(taken) => {
                     let mut lost = talk.changes.lost();
                     lost.extend(missing_beginning(&talk, taken.adopted));
-                    let words = own_words(&taken, self.dry_run);
+                    let words = own_words(&source.path, &taken, self.dry_run);
                     let words = words.unwrap_or_else(|| self.words(&talk, taken.adopted));
                     let outcome = Outcome::of(&source.path, taken.adopted, words)
                         .waiting(&taken)

@@ -11,7 +11,7 @@ use tertulia_core::id::SessionId;
 use tertulia_formats::snapshot::{Account, Reading, Snapshot};
 use tertulia_store::{Intake, Taken};
 
-use super::outcome::{Outcome, words};
+use super::outcome::{Outcome, own_words, words};
 use super::sources::Source;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
@@ -124,13 +124,9 @@ fn outcome(
     let task = if account.task { " and the task" } else { "" };
     let plural = if account.messages == 1 { "" } else { "s" };
     let kept = format!("{} message{plural}{task}", account.messages);
-    let words = words(taken.adopted, dry_run, &kept);
+    let words = own_words(&source.path, taken, dry_run)
+        .unwrap_or_else(|| words(taken.adopted, dry_run, &kept));
     let kept = json!({ "messages": account.messages, "task": account.task });
-    Outcome::of(&source.path, taken.adopted, words).with_report(
-        taken,
-        origin,
-        &kept,
-        &account.changed,
-        &account.lost,
-    )
+    let outcome = Outcome::of(&source.path, taken.adopted, words).waiting(taken);
+    outcome.with_report(taken, origin, &kept, &account.changed, &account.lost)
 }
