@@ -1,6 +1,8 @@
 //! Seals a plain session, or unseals a sealed one, each with its forks: their logs are replaced as a
 //! whole, under the same ids.
 
+use std::sync::Arc;
+
 use super::{KeyEntries, Openings, Sealing, Unlocking};
 use crate::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head, Relation, Seal};
@@ -11,8 +13,14 @@ use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 
 impl Sessions {
     /// Returns the sessions that were forked from one, and from its forks, in the order in which they
-    /// can be replaced: no session before its forks, whose beginnings it holds.
+    /// can be replaced: no session before its forks, whose beginnings it holds. Tasks that an agent of it
+    /// delegated hold words of the same conversation, so they are among them.
     pub async fn forks_of(&self, id: SessionId) -> StoreResult<Vec<SessionMeta>> {
+        let root = self.row(id).await?.meta;
+        let sealed = match root.seal {
+            Some(_) => self.sealed_rows().await?,
+            None => Vec::new(),
+        };
         let mut found: Vec<SessionMeta> = Vec::new();
         let mut waiting = vec![id];
         while let Some(parent) = waiting.pop() {
@@ -22,18 +30,33 @@ impl Sessions {
                 ..Filter::default()
             };
             let page = Page::first(usize::MAX >> 1);
-            for row in self.stored().list(&filter, &page).await?.rows {
-                let relation = row.meta.parent.as_ref().map(|parent| parent.relation);
-                let is_known = row.meta.id == id || found.iter().any(|it| it.id == row.meta.id);
+            let rows = self.stored().list(&filter, &page).await?.rows;
+            let children = rows.into_iter().map(|row| row.meta);
+            let tasks = sealed.iter().filter(|one| is_task(one, &root, parent));
+            for meta in children.chain(tasks.cloned()) {
+                let relation = meta.parent.as_ref().map(|parent| parent.relation);
+                let is_known = meta.id == id || found.iter().any(|it| it.id == meta.id);
                 // A replay copies nothing but what a person said.
                 if !is_known && relation != Some(Relation::Replay) {
-                    waiting.push(row.meta.id);
-                    found.push(row.meta);
+                    waiting.push(meta.id);
+                    found.push(meta);
                 }
             }
         }
         found.reverse();
         Ok(found)
+    }
+
+    /// Returns the sealed sessions, with their words where the key is at hand.
+    async fn sealed_rows(&self) -> StoreResult<Vec<SessionMeta>> {
+        let filter = Filter {
+            sealed: true,
+            trash: Trash::With,
+            ..Filter::default()
+        };
+        let page = Page::first(usize::MAX >> 1);
+        let rows = self.store().list(&filter, &page).await?.rows;
+        Ok(rows.into_iter().map(|row| row.meta).collect())
     }
 
     /// Encrypts a session that is stored in plain, with its forks. Nothing of their words is left in
@@ -52,17 +75,22 @@ impl Sessions {
         let _locks = self.claimed_all(&plain).await?;
         let keys = self.sealed_store().keys();
         // An earlier attempt may have been cut off between two of them.
-        let mut forks = forks.iter();
-        let known = match forks.find(|fork| is_sealed_by(fork, id)) {
+        let mut cut_off = forks.iter();
+        let shared = match cut_off.find(|fork| is_sealed_by(fork, id)) {
             Some(fork) => self.sealed_store().key_of(fork.id, Unlocking::Ask).await?,
             None => None,
         };
-        let key = match known {
+        let shared = match shared {
             Some(key) => key,
             None => keys.make(id).await?,
         };
         for one in plain {
             let (meta, log) = self.whole_log(one).await?;
+            let root = entry_root(&forks, one).unwrap_or(id);
+            let key = match shared.for_session(root) {
+                Some(key) => Arc::new(key),
+                None => keys.make(root).await?,
+            };
             let replaced = match sealed_log(one, &key, &log) {
                 Ok(sealed) => self.replace(&meta, &sealed).await,
                 Err(error) => Err(error),
@@ -177,9 +205,38 @@ impl Sessions {
     }
 }
 
+/// Returns true if a sealed session is a task that an agent of `parent` delegated. What says so is sealed,
+/// too; without the key it is known by the wrapped key that it has in common with `root`.
+fn is_task(one: &SessionMeta, root: &SessionMeta, parent: SessionId) -> bool {
+    let is_told = one
+        .parent
+        .as_ref()
+        .is_some_and(|origin| origin.id == parent && origin.relation == Relation::Subagent);
+    let has_key_of_root = match (&one.seal, &root.seal) {
+        (Some(seal), Some(of_root)) => seal.key == of_root.key && seal.origin == one.id,
+        _ => false,
+    };
+    is_told || has_key_of_root && one.is_locked()
+}
+
 /// Returns true if a session was sealed together with the session `id`, whose entries it shares.
 fn is_sealed_by(fork: &SessionMeta, id: SessionId) -> bool {
     fork.seal.as_ref().is_some_and(|seal| seal.origin == id)
+}
+
+/// Returns the session among `forks` whose entries a session begins with, if an agent of another program
+/// delegated a task to it: it shares no entries with its parent.
+fn entry_root(forks: &[SessionMeta], mut id: SessionId) -> Option<SessionId> {
+    // No longer than the list, which is that of a tree.
+    for _ in forks {
+        let meta = forks.iter().find(|fork| fork.id == id)?;
+        let parent = meta.parent.as_ref()?;
+        if parent.relation == Relation::Subagent {
+            return Some(id);
+        }
+        id = parent.id;
+    }
+    None
 }
 
 /// Seals the entries of a plain log. It may go only when it can be made again from the sealed one, byte

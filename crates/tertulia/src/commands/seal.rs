@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tertulia_core::entry::Relation;
 use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 use tertulia_formats::json;
@@ -209,18 +210,26 @@ fn confirmed(
     what: &str,
     ui: &mut Ui,
 ) -> CommandResult<bool> {
-    if !forks.is_empty() {
-        let ids: Vec<String> = forks.iter().map(|fork| fork.id.short()).collect();
+    let (tasks, forks): (Vec<_>, Vec<_>) = forks.iter().partition(|fork| is_task(fork));
+    for (others, relation) in [(forks, "shares entries with"), (tasks, "delegated")] {
+        if others.is_empty() {
+            continue;
+        }
+        let number = others.len() as u64;
+        let ids: Vec<String> = others.iter().map(|other| other.id.short()).collect();
         ui.note(&format!(
-            "Session {} shares entries with {}, which {} with it: {}",
+            "Session {} {relation} {}, which {} {}sealed with it: {}",
             row.meta.id.short(),
-            count(forks.len() as u64, "fork"),
-            match (what, forks.len()) {
-                ("Seal", 1) => "is sealed",
-                ("Seal", _) => "are sealed",
-                (_, 1) => "is unsealed",
-                (_, _) => "are unsealed",
-            },
+            count(
+                number,
+                if relation == "delegated" {
+                    "task"
+                } else {
+                    "fork"
+                }
+            ),
+            if number == 1 { "is" } else { "are" },
+            if what == "Seal" { "" } else { "un" },
             ids.join(", ")
         ));
     }
@@ -256,6 +265,12 @@ fn tell(row: Row, state: &str, ui: &mut Ui) {
     ui.note(
             "Backups, exports, copies in other stores, the agents' own sessions and the prompt history are not changed.",
         );
+}
+
+/// Returns true if an agent of another session delegated it: that one's entries are no part of it.
+fn is_task(meta: &SessionMeta) -> bool {
+    let relation = meta.parent.as_ref().map(|parent| parent.relation);
+    relation.is_none_or(|relation| relation == Relation::Subagent)
 }
 
 fn invalid(error: KeyError) -> CommandError {

@@ -219,5 +219,57 @@ fn an_imported_session_that_was_sealed_goes_on_sealed() {
             open.take_in(&task).adopted,
             Adopted::Known { id: child.id() }
         );
+        block_on(open.sessions.unseal(id)).unwrap();
+        assert_eq!(locked.words(child.id()).len(), 2);
+    });
+}
+
+/// A task that an agent delegated shares no entries with its session, and is sealed with it.
+#[test]
+fn delegated_tasks_are_sealed_with_their_session() {
+    with_each_store(|world| {
+        let open = world.with_key(true);
+        let id = open.take_in(&file("x", &LINES)).adopted.id();
+        let mut task = file("x/agent", &[('u', 13, "marker task"), ('a', 14, "ok")]);
+        task.source.parent = Some(ImportedParent {
+            original: "x".to_owned(),
+            relation: ImportedRelation::Subagent,
+        });
+        let child = open.take_in(&task).adopted.id();
+        let fork = crate::Fork {
+            id: SessionId::new(Uuid::from_u128(5)),
+            at: None,
+            title: None,
+            relation: Relation::Fork,
+        };
+        let meta = block_on(open.sessions.row(child)).unwrap().meta;
+        block_on(open.sessions.fork(&meta, &fork, Vec::new())).unwrap();
+        open.prompt(fork.id, 50, "marker fork");
+        let ids = [id, child, fork.id];
+        let lines = || -> Vec<Vec<String>> {
+            let log = |id| block_on(open.sessions.load_stored(id)).unwrap().entries;
+            let lines = ids.map(log).into_iter().map(|entries| {
+                let lines = entries.iter().map(|entry| entry.line().to_owned());
+                lines.collect()
+            });
+            lines.collect()
+        };
+        let plain = lines();
+        block_on(open.sessions.seal(id)).unwrap();
+        assert!(!open.has_plain("marker"));
+        let origins = ids.map(|id| {
+            let meta = block_on(open.sessions.row(id)).unwrap().meta;
+            meta.seal.unwrap().origin
+        });
+        // Each family of shared entries is one for itself.
+        assert_eq!(origins, [id, child, child]);
+        // Fresh programs read them, too, and list them as children.
+        let fresh = world.with_key(true);
+        assert_eq!(fresh.words(id).len(), 4);
+        assert_eq!(fresh.words(child), ["you: marker task", "codex: ok"]);
+        assert_eq!(fresh.words(fork.id).len(), 3);
+        assert!(world.with_key(false).take_in(&task).is_sealed);
+        block_on(fresh.sessions.unseal(id)).unwrap();
+        assert_eq!(lines(), plain);
     });
 }
