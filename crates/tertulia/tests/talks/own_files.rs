@@ -203,6 +203,43 @@ fn a_conversation_that_was_handed_over_brings_no_new_words() {
     assert_eq!(kept.import()[0]["result"], "known");
 }
 
+/// Without the key, nothing of a sealed session comes in from the program's files as plain.
+#[test]
+fn the_files_of_a_sealed_session_wait_for_its_key() {
+    let kept = Kept::claude();
+    let home = kept.home();
+    let key = home.path().join("keys/id.txt");
+    home.run(&["seal", "--new-identity", key.to_str().unwrap()])
+        .ok();
+    let config = home.path().join(".config/tertulia/config.toml");
+    let agents = fs::read_to_string(config).unwrap();
+    let with_key = format!("{agents}[seal]\nidentity = {key:?}\n");
+    home.settings_as_they_are(&with_key);
+    kept.stage.say(&["--sealed"], "one");
+    kept.type_in_claude("1", "xyzzy by itself", "fine");
+    home.settings_as_they_are(&agents);
+    let imported = kept.import();
+    assert_eq!(imported[0]["result"], "sealed", "{imported:#}");
+    let file = kept.files.join("native-1.jsonl").display().to_string();
+    home.run(&["import", &file])
+        .ok()
+        .says("is sealed: its key is needed to import");
+    let discover = ["import", "--discover", "--yes"];
+    home.prepare(&discover)
+        .env("HOME", home.path())
+        .run()
+        .ok()
+        .says("is sealed: its key is needed");
+    assert_eq!(home.all().len(), 1);
+    home.settings_as_they_are(&with_key);
+    assert_eq!(kept.import()[0]["result"], "extended");
+    assert_eq!(home.all().len(), 1);
+    assert_eq!(home.said("@").last().map(String::as_str), Some("fine"));
+    let stored = home.run(&["export", "@", "--format", "jsonl"]).ok();
+    stored.lacks("xyzzy");
+    home.run(&["doctor"]).ok();
+}
+
 struct Running(Child);
 
 impl Drop for Running {
