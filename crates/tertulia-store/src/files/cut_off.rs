@@ -11,11 +11,17 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::engine::FilesEngine;
 use super::fold::last_known;
-use super::log::{Last, Tail};
+use super::log::{Last, Tail, line_before, place_named, start_of_append};
 use super::log_file::{LogBytes, held_by};
 use super::names::{INDEX_FOLDER, LogName, is_shared_prefix};
 use crate::{StoreResult, ledger, place};
+use tertulia_core::entry::Entry;
 use tertulia_core::id::{Seq, SessionId};
+
+/// Most unreadable lines of one append; the bytes of a line can look like many.
+const MOST_UNREADABLE: usize = 20_000;
+/// Bytes of a line that hold the fields before its body: number, id, time, and what follows it.
+const LONGEST_BEGINNING: usize = 160;
 
 impl FilesEngine {
     /// Finds the end of a log. Its last append does not count if a line of it is unreadable and no
@@ -57,5 +63,64 @@ impl FilesEngine {
         );
         let seq = seq.optional().ok()??;
         Some(Seq(seq.cast_unsigned()))
+    }
+}
+
+impl Tail {
+    /// Returns the end before the last append, if a line of that append is unreadable. `None` if
+    /// that is not certain, or if nothing is before it.
+    fn before_unreadable_append(&self, file: &dyn LogBytes) -> Option<Tail> {
+        let (mut start, line) = line_before(file, self.end).ok()?;
+        let last = Entry::decode(&line).ok();
+        if let Some(last) = &last {
+            start = start_of_append(file, start, last.then).ok()?;
+        }
+        let mut unreadable = usize::from(last.is_none());
+        // A whole last line may be an append of its own, unless a line before it announces it.
+        let mut is_certain = last.is_none();
+        while start > 0 && unreadable <= MOST_UNREADABLE {
+            let (at, line) = line_before(file, start).ok()?;
+            let entry = Entry::decode(&line);
+            let announced = match &entry {
+                Ok(entry) => last_announced(entry.seq, entry.then),
+                Err(_) => announced_by_beginning(&line),
+            };
+            is_certain |= last.as_ref().is_some_and(|last| announced == last.seq);
+            match entry {
+                Ok(entry) if entry.then == 0 => {
+                    return (is_certain && unreadable > 0).then_some(Tail {
+                        end: start,
+                        size: self.size,
+                        last: Last::Entry(entry.head()),
+                    });
+                }
+                Ok(entry) => start = start_of_append(file, at, entry.then).ok()?,
+                Err(_) => {
+                    unreadable += 1;
+                    start = at;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Returns the last entry of an append that has this entry, with `then` more to follow.
+fn last_announced(seq: Seq, then: u32) -> Seq {
+    Seq(seq.0.saturating_add(then.into()))
+}
+
+/// Returns the last entry of the append that an unreadable line is of, if the line's beginning says
+/// so; else the start.
+fn announced_by_beginning(line: &[u8]) -> Seq {
+    let beginning = &line[..line.len().min(LONGEST_BEGINNING)];
+    let beginning = String::from_utf8_lossy(beginning);
+    let then = beginning.split_once(",\"then\":").and_then(|(_, rest)| {
+        let digits = rest.split(|next: char| !next.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    });
+    match (place_named(line), then) {
+        (Some(seq), Some(then)) => last_announced(seq, then),
+        _ => Seq::START,
     }
 }

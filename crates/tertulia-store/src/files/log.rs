@@ -23,10 +23,6 @@ const FARTHEST: u64 = 4_000_000;
 const LONGEST_LINE: u64 = 64 << 20;
 /// A line with fewer bytes is no entry, because ids and hashes alone are longer.
 const SHORTEST_ENTRY: usize = 100;
-/// Most unreadable lines of one append; the bytes of a line can look like many.
-const MOST_UNREADABLE: usize = 20_000;
-/// Bytes of a line that hold the fields before its body: number, id, time, and what follows it.
-const LONGEST_BEGINNING: usize = 160;
 /// Most lines of a log that are too short to be entries.
 const MOST_SHORT: usize = 100_000;
 /// Largest gap before a line that no following line confirms.
@@ -93,70 +89,13 @@ impl Tail {
         Tail::of_log(file, false)
     }
 
-    /// Returns the end before the last append, if a line of that append is unreadable. `None` if
-    /// that is not certain, or if nothing is before it.
-    pub(super) fn before_unreadable_append(&self, file: &dyn LogBytes) -> Option<Tail> {
-        let (mut start, line) = line_before(file, self.end).ok()?;
-        let last = Entry::decode(&line).ok();
-        if let Some(last) = &last {
-            start = start_of_append(file, start, last.then).ok()?;
-        }
-        let mut unreadable = usize::from(last.is_none());
-        // A whole last line may be an append of its own, unless a line before it announces it.
-        let mut is_certain = last.is_none();
-        while start > 0 && unreadable <= MOST_UNREADABLE {
-            let (at, line) = line_before(file, start).ok()?;
-            let entry = Entry::decode(&line);
-            let announced = match &entry {
-                Ok(entry) => last_announced(entry.seq, entry.then),
-                Err(_) => announced_by_beginning(&line),
-            };
-            is_certain |= last.as_ref().is_some_and(|last| announced == last.seq);
-            match entry {
-                Ok(entry) if entry.then == 0 => {
-                    return (is_certain && unreadable > 0).then_some(Tail {
-                        end: start,
-                        size: self.size,
-                        last: Last::Entry(entry.head()),
-                    });
-                }
-                Ok(entry) => start = start_of_append(file, at, entry.then).ok()?,
-                Err(_) => {
-                    unreadable += 1;
-                    start = at;
-                }
-            }
-        }
-        None
-    }
-
     pub(super) fn is_torn(&self) -> bool {
         self.size > self.end
     }
 }
 
-/// Returns the last entry of an append that has this entry, with `then` more to follow.
-fn last_announced(seq: Seq, then: u32) -> Seq {
-    Seq(seq.0.saturating_add(then.into()))
-}
-
-/// Returns the last entry of the append that an unreadable line is of, if the line's beginning says
-/// so; else the start.
-fn announced_by_beginning(line: &[u8]) -> Seq {
-    let beginning = &line[..line.len().min(LONGEST_BEGINNING)];
-    let beginning = String::from_utf8_lossy(beginning);
-    let then = beginning.split_once(",\"then\":").and_then(|(_, rest)| {
-        let digits = rest.split(|next: char| !next.is_ascii_digit()).next()?;
-        digits.parse().ok()
-    });
-    match (place_named(line), then) {
-        (Some(seq), Some(then)) => last_announced(seq, then),
-        _ => Seq::START,
-    }
-}
-
 /// Returns the offset of the append whose line at `start` announces `then` more entries.
-fn start_of_append(file: &dyn LogBytes, start: u64, then: u32) -> io::Result<u64> {
+pub(super) fn start_of_append(file: &dyn LogBytes, start: u64, then: u32) -> io::Result<u64> {
     let (mut start, mut then) = (start, then);
     while start > 0 {
         let (before, line) = line_before(file, start)?;
@@ -286,7 +225,7 @@ fn not_a_log(reason: &str) -> io::Error {
 }
 
 /// Parses the sequence number at the start of a line.
-fn place_named(line: &[u8]) -> Option<Seq> {
+pub(super) fn place_named(line: &[u8]) -> Option<Seq> {
     let digits = after_seq_name(line)?;
     let length = digits.iter().position(|byte| *byte == b',')?;
     let digits = std::str::from_utf8(digits.get(..length)?).ok()?;
