@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::home::{Home, Output, finish, short};
 
 /// Returns the commands in the hints and notes of an output, without the program name.
-fn commands(output: &Output) -> Vec<String> {
+pub fn commands(output: &Output) -> Vec<String> {
     let parts = output.stderr.split('`').skip(1).step_by(2);
     let commands = parts.filter_map(|part| part.strip_prefix("tertulia"));
     commands.map(str::to_owned).collect()
 }
 
 /// Runs the command of a hint through a shell, in the project's folder and without other flags.
-fn follow(home: &Home, command: &str) -> Output {
+pub fn follow(home: &Home, command: &str) -> Output {
     let shell = format!("exec \"$0\" {command}");
     let child = Command::new("sh")
         .args(["-c", &shell, env!("CARGO_BIN_EXE_tertulia")])

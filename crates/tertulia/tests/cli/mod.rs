@@ -15,6 +15,7 @@ mod export_import;
 mod fork;
 mod help;
 mod hints;
+mod hints_followed;
 mod histories;
 mod imports;
 mod list;

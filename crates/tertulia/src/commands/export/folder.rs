@@ -173,7 +173,7 @@ fn check_free(
         let taken = CommandError::new(ErrorKind::Failed, words);
         if !exporter.args.force {
             return Err(
-                taken.hint("name another folder, or add --force to replace earlier exports")
+                taken.hint("name another folder, or add --force to replace earlier exports with all that was written into them")
             );
         }
         let content = std::fs::read_to_string(&path).unwrap_or_default();
