@@ -53,6 +53,32 @@ impl Sessions {
         }
         Ok(())
     }
+
+    /// Names the parents of a merge as this store calls them. Other sessions stay as they are.
+    pub async fn name_parents(&self, meta: &mut SessionMeta) -> StoreResult<()> {
+        let Some(parent) = meta.parent.as_ref().filter(|_| meta.merged.is_some()) else {
+            return Ok(());
+        };
+        // The entry that opens the merge, and the one that says what it joins.
+        let end = parent.seq.next().next();
+        let (mut after, mut openings) = (Seq::START, Vec::new());
+        while after < end {
+            let lines = self.stored().read(meta.id, after, CHUNK).await?;
+            let Some(last) = lines.last() else {
+                break;
+            };
+            after = last.seq;
+            let lines = lines.iter().filter(|line| line.seq <= end);
+            let entries = lines.filter_map(|line| Entry::decode(&line.bytes).ok());
+            openings.extend(entries.filter(|entry| {
+                matches!(
+                    entry.body,
+                    Body::Created(_) | Body::Forked(_) | Body::Merged(_)
+                )
+            }));
+        }
+        self.name_origins(meta, &mut openings).await
+    }
 }
 
 impl Branches<'_> {

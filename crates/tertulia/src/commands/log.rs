@@ -76,7 +76,7 @@ pub fn documents(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Value>
 /// Returns the tree of a session, and those of sessions that were merged with members of it. Stores
 /// have no index of forks: the list is read once.
 fn family(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Vec<Member<Row>>>> {
-    let mut links = Vec::new();
+    let mut links = vec![(asked.meta.id, link(&asked.meta))];
     let mut page = Page::first(PAGE);
     loop {
         let filter = Filter {
@@ -84,18 +84,15 @@ fn family(workspace: &Workspace, asked: &Row) -> CommandResult<Vec<Vec<Member<Ro
             ..Filter::default()
         };
         let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
-        links.extend(
-            listing
-                .rows
-                .iter()
-                .map(|row| (row.meta.id, link(&row.meta))),
-        );
+        for mut row in listing.rows {
+            workspace.wait(workspace.sessions.name_parents(&mut row.meta))?;
+            links.push((row.meta.id, link(&row.meta)));
+        }
         match listing.next {
             Some(next) => page.cursor = Some(next),
             None => break,
         }
     }
-    links.push((asked.meta.id, link(&asked.meta)));
     let trees = Links::new(links).trees(asked.meta.id);
     trees
         .into_iter()
@@ -119,10 +116,11 @@ fn with_row(workspace: &Workspace, member: Member<SessionId>) -> CommandResult<M
     let lookup = Lookup::Id(member.session);
     let found = workspace.wait(workspace.sessions.store().find(&lookup, 1))?;
     // Purged meanwhile, if there is none.
-    let row = found
+    let mut row = found
         .into_iter()
         .next()
         .ok_or(StoreError::NotFound(member.session))?;
+    workspace.wait(workspace.sessions.name_parents(&mut row.meta))?;
     Ok(Member {
         session: row,
         above: member.above,

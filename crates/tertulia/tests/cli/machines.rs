@@ -62,6 +62,9 @@ fn every_machine_is_told_of_a_divergence_and_names_branches_its_own_way() {
     here.run(&["show", merge, "--entries"])
         .ok()
         .says(&format!("merge of {} at entry 6", short(ours)));
+    let named = format!("merge of {} at 6 and {} at 5", short(ours), short(&id));
+    here.run(&["log", merge]).ok().says(&named);
+    here.run(&["log", &id, "--graph"]).ok().says(&named);
 }
 
 #[test]
