@@ -28,7 +28,7 @@ impl Default for LinkLimits {
         LinkLimits {
             line: 8_000_000,
             silence: Duration::from_secs(30),
-            sessions: 200_000,
+            sessions: 100_000,
         }
     }
 }
