@@ -79,9 +79,9 @@ impl Form {
     /// Returns the JSON Schema as text.
     pub const fn schema(self) -> &'static str {
         match self {
-            Form::Team => include_str!("../../schemas/team-1.2.json"),
-            Form::Registry => include_str!("../../schemas/agent-registry-1.1.json"),
-            Form::Snapshot => include_str!("../../schemas/session-snapshot-1.0.json"),
+            Form::Team => include_str!("../../schemas/team-config-v1.2.json"),
+            Form::Registry => include_str!("../../schemas/agent-registry-v1.1.json"),
+            Form::Snapshot => include_str!("../../schemas/session-snapshot-v1.0.json"),
         }
     }
 
