@@ -10,32 +10,37 @@
 
 mod body;
 mod branch;
+mod environment;
+mod hash;
 mod housekeeping;
 mod imported;
 mod lineage;
 mod message;
 mod numbering;
+mod paired;
 mod raw;
 mod sealed;
 mod shell;
 mod switched;
+mod terms;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Budgeted, Compacted, Created, Failed, Kind, Linked, Lost, Paired, PairedAgent, Renamed,
-    Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
+    Body, Compacted, Created, Failed, Kind, Linked, Lost, Renamed, Repaired, Seated, Tagged,
+    Tasked, Touched, Undone,
 };
 pub use branch::branch_id;
 pub(crate) use branch::with_references;
-pub use housekeeping::{Tail, merged_tail};
+pub use environment::Environment;
+pub use hash::Hash;
+pub use housekeeping::{SealedChanges, Tail, can_be_merged, merged_tail};
 pub use imported::{Imported, ImportedParent, ImportedRelation};
 pub use lineage::{Forked, Merged, Origin, Relation, Replayed};
 pub use message::{
@@ -43,9 +48,11 @@ pub use message::{
     ToolOutcome, Usage, human, plain,
 };
 pub use numbering::Numbering;
+pub use paired::{Budgeted, Paired, PairedAgent, Thought};
 pub use sealed::{Keyed, Seal, SealState, Sealed};
 pub use shell::{ShellCommand, ShellOutput};
 pub use switched::Switched;
+pub use terms::Terms;
 
 use crate::id::{EntryId, Seq};
 
@@ -64,77 +71,6 @@ pub const MESSAGE_LIMIT: usize = 1_000_000;
 const HASH_FIELD: &str = ",\"hash\":\"";
 /// Length of the hash field with its value and the closing brace.
 const HASH_TAIL: usize = HASH_FIELD.len() + 64 + 2;
-
-/// BLAKE3 hash over the parent's hash and the bytes of the entry.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Hash([u8; 32]);
-
-impl Hash {
-    /// Parent hash of a first entry.
-    pub const NONE: Hash = Hash([0; 32]);
-
-    /// Returns the hash of a text without a parent.
-    pub fn of_text(text: &str) -> Hash {
-        Hash::of(&Hash::NONE, text.as_bytes())
-    }
-
-    /// Returns the bytes of the hash.
-    pub const fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// Returns the hash with these bytes, or `None` if there are not exactly 32.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Hash> {
-        bytes.try_into().ok().map(Hash)
-    }
-
-    fn of(parent: &Hash, content: &[u8]) -> Hash {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&parent.0);
-        hasher.update(content);
-        Hash(*hasher.finalize().as_bytes())
-    }
-
-    /// Completes a line without its hash.
-    fn append_to(self, line: &mut String) {
-        line.reserve(HASH_TAIL);
-        line.push_str(HASH_FIELD);
-        line.push_str(&self.to_string());
-        line.push_str("\"}");
-    }
-
-    fn from_hex(hex: &str) -> Option<Hash> {
-        blake3::Hash::from_hex(hex)
-            .ok()
-            .map(|hash| Hash(*hash.as_bytes()))
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(blake3::Hash::from_bytes(self.0).to_hex().as_str())
-    }
-}
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl Serialize for Hash {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Hash {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let hex = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Hash::from_hex(&hex)
-            .ok_or_else(|| serde::de::Error::custom("a hash has 64 hexadecimal digits"))
-    }
-}
 
 /// End of a log as a writer knows it: the parent of the next entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

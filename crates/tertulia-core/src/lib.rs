@@ -38,6 +38,7 @@
 //! | [`clock`] | source of time and ids |
 
 pub mod align;
+pub mod approval;
 pub mod blame;
 pub mod clock;
 pub mod diff;

@@ -6,16 +6,17 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::environment::Environment;
 use super::imported::Imported;
 use super::lineage::{Forked, Merged, Replayed};
-use super::message::{Message, Usage};
+use super::message::{Message, Usage, append_strings, for_each_string};
+use super::paired::{Budgeted, Paired, Thought};
 use super::sealed::{Keyed, Seal, Sealed};
 use super::shell::{ShellCommand, ShellOutput};
 use super::switched::Switched;
+use super::terms::Terms;
 use crate::id::{EntryId, Seq, SessionId};
-use crate::pair::Budget;
 
 /// The event that an entry records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,6 +54,10 @@ pub enum Body {
     Linked(Linked),
     /// Another agent or another model answers from here on.
     Switched(Switched),
+    /// The user set other terms, such as the tool policy.
+    Terms(Terms),
+    /// Agents were told about their environment.
+    Environment(Environment),
     /// Older entries were summarised for the agents; the log keeps all of them.
     Compacted(Compacted),
     /// Placeholder for an entry that could not be read any more.
@@ -98,6 +103,8 @@ impl Body {
             "thought" => Body::Thought(serde_json::from_str(line)?),
             "linked" => Body::Linked(serde_json::from_str(line)?),
             "switched" => Body::Switched(serde_json::from_str(line)?),
+            "terms" => Body::Terms(serde_json::from_str(line)?),
+            "environment" => Body::Environment(serde_json::from_str(line)?),
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
             "repaired" => Body::Repaired(serde_json::from_str(line)?),
@@ -131,6 +138,8 @@ impl Body {
             Body::Thought(_) => "thought",
             Body::Linked(_) => "linked",
             Body::Switched(_) => "switched",
+            Body::Terms(_) => "terms",
+            Body::Environment(_) => "environment",
             Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
             Body::Repaired(_) => "repaired",
@@ -180,6 +189,9 @@ impl Body {
                     visit(&mut attachment.path);
                     visit(&mut attachment.content);
                 }
+                if let Some(metadata) = &mut message.metadata {
+                    for_each_string(metadata, visit);
+                }
             }
             Body::Renamed(renamed) => visit(&mut renamed.title),
             Body::Tagged(tagged) => {
@@ -195,10 +207,12 @@ impl Body {
             Body::Thought(thought) => visit(&mut thought.text),
             Body::Shell(shell) => visit(&mut shell.command),
             Body::ShellOutput(shell) => visit(&mut shell.output),
+            Body::Environment(environment) => environment.git.iter_mut().for_each(visit),
             Body::Seated(_)
             | Body::Budgeted(_)
             | Body::Linked(_)
             | Body::Switched(_)
+            | Body::Terms(_)
             | Body::Trashed(_)
             | Body::Restored(_)
             | Body::Undone(_)
@@ -243,40 +257,6 @@ impl Body {
             Body::Imported(imported) => imported.original.clone(),
             _ => String::new(),
         }
-    }
-}
-
-fn for_each_string(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
-    match value {
-        Value::String(text) => visit(text),
-        Value::Array(values) => values
-            .iter_mut()
-            .for_each(|value| for_each_string(value, visit)),
-        Value::Object(fields) => {
-            let visited = std::mem::take(fields).into_iter();
-            *fields = visited
-                .map(|(mut name, mut value)| {
-                    visit(&mut name);
-                    for_each_string(&mut value, visit);
-                    (name, value)
-                })
-                .collect();
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn append_strings(value: &Value, text: &mut String) {
-    match value {
-        Value::String(string) => {
-            text.push('\n');
-            text.push_str(string);
-        }
-        Value::Array(values) => values.iter().for_each(|value| append_strings(value, text)),
-        Value::Object(fields) => fields
-            .values()
-            .for_each(|value| append_strings(value, text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -326,6 +306,9 @@ pub struct Created {
     /// Working directory at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Terms that the user set before the first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Box<Terms>>,
     /// Seal of a sealed session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
@@ -415,50 +398,6 @@ pub struct Seated {
 pub struct Tasked {
     /// The task.
     pub task: String,
-}
-
-/// Participants and settings of a pair session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paired {
-    /// The instructor.
-    pub instructor: PairedAgent,
-    /// The worker.
-    pub worker: PairedAgent,
-    /// True if the instructor thinks before it answers, where its model can.
-    pub thinking: bool,
-    /// Working directory of both.
-    pub work_dir: String,
-    /// System prompt of the instructor.
-    pub system: String,
-    /// Current round, if the session was imported from a program that counted rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<u64>,
-}
-
-/// Agent of the instructor or worker.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PairedAgent {
-    /// Name of the agent.
-    pub agent: String,
-    /// Model, if one was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-}
-
-/// Budget of worker calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budgeted {
-    /// The budget from this entry on.
-    pub budget: Budget,
-}
-
-/// An agent's thinking before its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thought {
-    /// Thread of the agent.
-    pub thread: String,
-    /// The thinking text.
-    pub text: String,
 }
 
 /// An agent's own (native) session.

@@ -38,6 +38,7 @@ impl Entry {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         };
         let new = NewEntry {

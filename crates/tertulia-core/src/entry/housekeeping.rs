@@ -2,12 +2,14 @@
 //!
 //! The result depends only on what both have, not on who merges: what cannot be moved stays, and the
 //! changes that can be moved follow in the order of their time and id. All machines end with the same
-//! hashes.
+//! hashes. Sealed words are tied to their place, so titles and tags of a sealed session are moved
+//! where the key is at hand.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Body, Entry, EntryError, Head};
+use super::{Body, Entry, Head, Sealed};
 use crate::id::{EntryId, Seq};
+use crate::seal::{SealError, SessionKeys};
 
 /// A continuation of a log after the last entry that it shares with another one.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +20,62 @@ pub struct Tail<'a> {
     pub fixed: Seq,
 }
 
+/// How titles and tags of a sealed session get another place.
+#[derive(Clone, Copy, Debug)]
+pub enum SealedChanges<'a> {
+    /// They stay: the key is not at hand.
+    Stay,
+    /// They are sealed again.
+    Reseal(&'a SessionKeys),
+    /// They were moved where the key is at hand, and are among these entries. What they show must be what
+    /// they showed before; whether the words are the same, only the key tells.
+    Moved(&'a [Entry]),
+}
+
+impl SealedChanges<'_> {
+    fn can_move(self) -> bool {
+        !matches!(self, SealedChanges::Stay)
+    }
+
+    /// Returns a sealed change as the next entry after `parent`.
+    fn moved(self, entry: &Entry, sealed: &Sealed, parent: &Head) -> Result<Entry, SealError> {
+        match self {
+            SealedChanges::Stay => Err(SealError::Failed),
+            SealedChanges::Reseal(keys) => keys.moved(entry, sealed, parent),
+            SealedChanges::Moved(entries) => {
+                let mut entries = entries.iter();
+                let moved = entries.find(|moved| shows_the_same(moved, entry));
+                let moved = moved.filter(|moved| moved.follows(parent));
+                moved.cloned().ok_or(SealError::Altered)
+            }
+        }
+    }
+}
+
+/// Returns true if two sealed entries differ in nothing but their place and their ciphertext.
+fn shows_the_same(one: &Entry, other: &Entry) -> bool {
+    let (Body::Sealed(ours), Body::Sealed(theirs)) = (&one.body, &other.body) else {
+        return false;
+    };
+    let theirs = Sealed {
+        data: ours.data.clone(),
+        ..theirs.clone()
+    };
+    *ours == theirs
+        && (one.id, one.at, one.then) == (other.id, other.at, other.then)
+        && one.author == other.author
+}
+
 impl<'a> Tail<'a> {
     /// Splits the entries into those that stay where they are, and the changes at the end that can be
     /// moved.
-    fn split(&self) -> (&'a [Entry], &'a [Entry]) {
+    fn split(&self, sealed: bool) -> (&'a [Entry], &'a [Entry]) {
         let can_move = |at: &usize| {
             let entry = &self.entries[*at];
             // What was written at once stays together.
             let is_alone =
                 entry.then == 0 && (*at == 0 || self.entries[at.saturating_sub(1)].then == 0);
-            entry.seq > self.fixed && is_alone && is_change(&entry.body)
+            entry.seq > self.fixed && is_alone && is_change(&entry.body, sealed)
         };
         let moving = (0..self.entries.len()).rev().take_while(can_move).count();
         self.entries.split_at(self.entries.len() - moving)
@@ -43,11 +91,33 @@ impl<'a> Tail<'a> {
     }
 }
 
-fn is_change(body: &Body) -> bool {
-    matches!(
-        body,
-        Body::Renamed(_) | Body::Tagged(_) | Body::Trashed(_) | Body::Restored(_) | Body::Undone(_)
-    )
+fn is_change(body: &Body, sealed: bool) -> bool {
+    match body {
+        Body::Renamed(_)
+        | Body::Tagged(_)
+        | Body::Trashed(_)
+        | Body::Restored(_)
+        | Body::Undone(_) => true,
+        Body::Sealed(words) => sealed && matches!(words.of.as_str(), "renamed" | "tagged"),
+        _ => false,
+    }
+}
+
+/// Returns the entries of two continuations that stay where they are; `None` if both have some that the
+/// other one lacks.
+fn kept<'a>(one: &'a [Entry], other: &'a [Entry]) -> Option<&'a [Entry]> {
+    let (kept, less) = match one.len() >= other.len() {
+        true => (one, other),
+        false => (other, one),
+    };
+    // Hashes are chained: an equal entry at the same place proves that all before it are equal.
+    let same = kept[..less.len()].last().map(Entry::head);
+    (less.last().map(Entry::head) == same).then_some(kept)
+}
+
+/// Returns true if two continuations can be merged, where the key of a sealed session is at hand.
+pub fn can_be_merged(one: Tail<'_>, other: Tail<'_>) -> bool {
+    kept(one.split(true).0, other.split(true).0).is_some()
 }
 
 /// Returns the entries after `common` of the log that has both continuations; `None` if both have
@@ -56,17 +126,13 @@ pub fn merged_tail(
     common: Head,
     one: Tail<'_>,
     other: Tail<'_>,
-) -> Result<Option<Vec<Entry>>, EntryError> {
-    let (kept_by_one, changes_of_one) = one.split();
-    let (kept_by_other, changes_of_other) = other.split();
-    let (kept, less) = match kept_by_one.len() >= kept_by_other.len() {
-        true => (kept_by_one, kept_by_other),
-        false => (kept_by_other, kept_by_one),
-    };
-    // Hashes are chained: an equal entry at the same place proves that all before it are equal.
-    if less.last().map(Entry::head) != kept[..less.len()].last().map(Entry::head) {
+    sealed: SealedChanges<'_>,
+) -> Result<Option<Vec<Entry>>, SealError> {
+    let (kept_by_one, changes_of_one) = one.split(sealed.can_move());
+    let (kept_by_other, changes_of_other) = other.split(sealed.can_move());
+    let Some(kept) = kept(kept_by_one, kept_by_other) else {
         return Ok(None);
-    }
+    };
     let kept = kept.to_vec();
     let mut seen: HashSet<EntryId> = kept.iter().map(|entry| entry.id).collect();
     let changes = changes_of_one.iter().map(|entry| (entry, one));
@@ -84,7 +150,11 @@ pub fn merged_tail(
             let id = tail.id_at(seq);
             id.and_then(|id| places.get(&id)).copied().unwrap_or(seq)
         };
-        let moved = entry.moved(&head, place_of)?;
+        let moved = match &entry.body {
+            _ if entry.follows(&head) => entry.clone(),
+            Body::Sealed(words) => sealed.moved(entry, words, &head)?,
+            _ => entry.moved(&head, place_of)?,
+        };
         head = moved.head();
         merged.push(moved);
     }
@@ -99,6 +169,7 @@ mod tests {
     use crate::entry::{Lost, NewEntry, Renamed, Touched, Undone};
 
     const NOTHING: Seq = Seq::START;
+    const STAY: SealedChanges<'_> = SealedChanges::Stay;
 
     fn new(n: u128, second: u32, body: Body) -> NewEntry {
         NewEntry {
@@ -145,8 +216,8 @@ mod tests {
             entries,
             fixed: NOTHING,
         };
-        let merged = merged_tail(common(), free(one), free(other)).unwrap();
-        let again = merged_tail(common(), free(other), free(one)).unwrap();
+        let merged = merged_tail(common(), free(one), free(other), STAY).unwrap();
+        let again = merged_tail(common(), free(other), free(one), STAY).unwrap();
         assert_eq!(merged, again, "both sides merge alike");
         if let Some(merged) = &merged {
             let mut head = common();
@@ -155,7 +226,7 @@ mod tests {
                 head = entry.head();
             }
             assert_eq!(
-                merged_tail(common(), free(merged), free(one)).unwrap(),
+                merged_tail(common(), free(merged), free(one), STAY).unwrap(),
                 Some(merged.clone())
             );
         }
@@ -206,14 +277,14 @@ mod tests {
             entries: &theirs,
             fixed: theirs[0].seq,
         };
-        let merged = merged_tail(common(), free, held).unwrap().unwrap();
+        let merged = merged_tail(common(), free, held, STAY).unwrap().unwrap();
         assert_eq!(ids(&merged), [20, 10, 21]);
         assert_eq!(merged[0], theirs[0]);
         let both = Tail {
             fixed: ours[0].seq,
             ..free
         };
-        assert_eq!(merged_tail(common(), both, held).unwrap(), None);
+        assert_eq!(merged_tail(common(), both, held, STAY).unwrap(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Hash, Seal};
+use crate::entry::{Hash, Seal, Terms};
 use crate::id::{Seq, SessionId};
 
 /// Creation of a session that continues the log of another.
@@ -26,6 +26,10 @@ pub struct Forked {
     /// Working directory, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Terms of the original when it was forked, if it was forked before its end: they may have changed
+    /// since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Box<Terms>>,
     /// Seal of a sealed session: the original's, which the fork repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,

@@ -54,6 +54,9 @@ pub struct Message {
     /// Id that the client gave the message, so that sending it again says nothing twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
+    /// Fields that another program kept with the message, in its own terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
 }
 
 /// A text file attached to a message.
@@ -114,6 +117,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     }
 }
 
@@ -124,6 +128,17 @@ pub fn human() -> Speaker {
         name: "you".into(),
         display_name: "You".into(),
         kind: SpeakerKind::Human,
+    }
+}
+
+impl Speaker {
+    /// Returns the name for prompts: a person without a name is the user, because "You" would mean
+    /// the agent that reads it.
+    pub fn prompt_name(&self) -> &str {
+        match self.kind {
+            SpeakerKind::Human if self.display_name == human().display_name => "User",
+            _ => &self.display_name,
+        }
     }
 }
 
@@ -391,5 +406,41 @@ impl Usage {
             cache_written: self.cache_written.saturating_add(other.cache_written),
             estimated: self.estimated || other.estimated,
         }
+    }
+}
+
+/// Calls `visit` with the texts in a value, names of fields included.
+pub(super) fn for_each_string(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| for_each_string(value, visit)),
+        Value::Object(fields) => {
+            let visited = std::mem::take(fields).into_iter();
+            *fields = visited
+                .map(|(mut name, mut value)| {
+                    visit(&mut name);
+                    for_each_string(&mut value, visit);
+                    (name, value)
+                })
+                .collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Appends the texts in a value, each on a line of its own.
+pub(super) fn append_strings(value: &Value, text: &mut String) {
+    match value {
+        Value::String(string) => {
+            text.push('\n');
+            text.push_str(string);
+        }
+        Value::Array(values) => values.iter().for_each(|value| append_strings(value, text)),
+        Value::Object(fields) => fields
+            .values()
+            .for_each(|value| append_strings(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -129,13 +129,16 @@ impl Body {
             Body::Created(created) => {
                 let shown = [&created.title, &created.team, &created.cwd];
                 self.has_sealed_words()
+                    && created.terms.is_none()
                     && shown.iter().all(|text| text.is_none())
                     && hides(created.project.as_ref(), &created.project_ids)
             }
-            // A fork without a title of its own has no words, so that it can be made without the key.
+            // A fork without a title and terms of its own has no words, so that it can be made without the
+            // key.
             Body::Forked(forked) => {
                 let shown = [&forked.title, &forked.cwd];
-                shown.iter().all(|text| text.is_none())
+                forked.terms.is_none()
+                    && shown.iter().all(|text| text.is_none())
                     && hides(forked.project.as_ref(), &forked.project_ids)
             }
             _ => false,

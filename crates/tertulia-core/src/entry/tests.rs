@@ -34,6 +34,7 @@ fn said(content: &str) -> Body {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     })
 }
 
@@ -157,6 +158,12 @@ fn agent_bodies() -> impl Strategy<Value = Body> {
             model: Some(model),
             pinned
         })),
+        text.prop_map(|git| Body::Environment(Environment {
+            date: jiff::civil::date(2026, 3, 1),
+            git: Some(git),
+            approve: "ask".into(),
+            thread: Some("worker".into()),
+        })),
         text.prop_map(|native| Body::Linked(Linked {
             agent: "a".into(),
             cwd: Some(native.clone()),
@@ -205,6 +212,7 @@ fn bodies() -> impl Strategy<Value = Body> {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         })),
         Just(Body::Trashed(Touched { operation })),
