@@ -184,6 +184,7 @@ impl Foreign {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         };
         let name = derived(&["opening", &id.to_string()]);

@@ -6,10 +6,12 @@ mod changes;
 mod client_ids;
 mod log;
 mod natives;
+mod opening;
 mod parent;
 mod sealed;
 mod source;
 mod speakers;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod title;
@@ -19,9 +21,9 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Approval;
 use crate::entry::{
-    Addressee, Body, Created, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Switched,
-    Usage,
+    Addressee, Body, Entry, Head, Kind, Message, Relation, Seal, SpeakerKind, Switched, Usage,
 };
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Pair;
@@ -31,7 +33,6 @@ pub use log::{Damage, Line, Log};
 pub use natives::{Native, PastNative};
 pub use parent::Parent;
 pub use sealed::HiddenIds;
-use sealed::wrapped_key;
 pub use source::Source;
 pub use speakers::Spoke;
 use title::{title_from, without_markers};
@@ -93,6 +94,12 @@ pub struct SessionMeta {
     /// Agent that was prompted or answered last, whatever the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    /// Tool policy that the user set last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<Approval>,
+    /// Member of a team as whom the user speaks, if chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<String>,
     /// Ids that clients gave the last messages, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_ids: Vec<String>,
@@ -209,6 +216,8 @@ impl SessionMeta {
             model: None,
             pinned_model: None,
             answered_by: None,
+            approve: None,
+            seat: None,
             client_ids: Vec::new(),
             authors: Vec::new(),
             natives: Vec::new(),
@@ -269,6 +278,7 @@ impl SessionMeta {
             }
             Body::Linked(linked) => self.link(linked, entry.seq),
             Body::Switched(switched) => self.switch(switched),
+            Body::Terms(terms) => self.agree(terms),
             Body::Seated(seated) => {
                 if seated.file.is_some() {
                     self.team_file.clone_from(&seated.file);
@@ -318,6 +328,7 @@ impl SessionMeta {
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
+            | Body::Environment(_)
             | Body::Lost(_)
             | Body::Repaired(_)
             | Body::Unknown(_) => {}
@@ -340,63 +351,6 @@ impl SessionMeta {
             true => Status::Paused,
             false => Status::Active,
         };
-    }
-
-    fn create(&mut self, at: Timestamp, created: &Created) {
-        self.id = created.session;
-        self.kind = created.kind;
-        self.title.clone_from(&created.title);
-        self.titled = created.title.is_some();
-        self.team.clone_from(&created.team);
-        self.project.clone_from(&created.project);
-        self.project_ids.clone_from(&created.project_ids);
-        self.cwd.clone_from(&created.cwd);
-        self.seal = wrapped_key(created.seal.as_deref());
-        self.created_at = at;
-        self.updated_at = at;
-        self.pair = (created.kind == Kind::Pair).then(Box::default);
-    }
-
-    fn fork(&mut self, entry: &Entry) {
-        let Body::Forked(forked) = &entry.body else {
-            return;
-        };
-        self.id = forked.session;
-        self.parent = Some(Parent::of(&forked.from, forked.relation));
-        self.merged = None;
-        if let Some(title) = &forked.title {
-            self.title = Some(title.clone());
-            self.titled = true;
-        } else if let Some(title) = &self.title
-            && !title.ends_with(" (fork)")
-        {
-            self.title = Some(format!("{title} (fork)"));
-        }
-        if forked.project.is_some() {
-            self.project.clone_from(&forked.project);
-            self.project_ids.clone_from(&forked.project_ids);
-        }
-        if forked.cwd.is_some() {
-            self.cwd.clone_from(&forked.cwd);
-        }
-        if forked.seal.is_some() {
-            self.seal = wrapped_key(forked.seal.as_deref());
-            self.refuse_older_programs();
-        }
-        self.created_at = entry.at;
-        self.updated_at = entry.at;
-        // A fork cannot undo changes of the original, and does not inherit its place in the trash. A
-        // branch is the same session, continued elsewhere.
-        if entry.opened_branch().is_none() {
-            self.changes.clear();
-            self.trashed_at = None;
-        }
-        // Two sessions must not share one native session, or their contexts would mix.
-        self.natives.clear();
-        self.past_natives.clear();
-        self.hidden_ids.sessions.clear();
-        // The original id stays with the imported session.
-        self.source = None;
     }
 
     fn hear(&mut self, at: Timestamp, message: &Message) {

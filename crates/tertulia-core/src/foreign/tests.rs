@@ -31,6 +31,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             outcome: None,
             attachments: Vec::new(),
             client_id: None,
+            metadata: None,
         },
         compacts: None,
         thought: None,

@@ -116,6 +116,7 @@ mod tests {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }))
         .chain(words.iter().map(|words| {
@@ -190,6 +191,7 @@ mod tests {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: None,
                 seal: None,
             }),
             redacted: BTreeMap::new(),

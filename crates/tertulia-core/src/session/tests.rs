@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::changes::UNDO_DEPTH;
 use super::*;
 use crate::entry::{
-    Created, Forked, NewEntry, Origin, Renamed, Role, Speaker, Tagged, Touched, Undone,
+    Created, Forked, NewEntry, Origin, Renamed, Role, Speaker, Tagged, Terms, Touched, Undone,
 };
 
 fn id(n: u128) -> SessionId {
@@ -47,6 +47,7 @@ fn created() -> Body {
         project: Some("p".into()),
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     })
 }
@@ -76,6 +77,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     })
 }
 
@@ -254,6 +256,7 @@ fn a_fork_is_a_session_of_its_own() {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     });
     let new = NewEntry {
@@ -316,4 +319,32 @@ fn a_teams_title_is_what_was_said() {
     }
     check("[NEXT: open", "[NEXT: open");
     check("é[", "é[");
+}
+
+#[test]
+fn terms_are_those_that_were_set_last() {
+    let terms = |approve, agent: Option<&str>| {
+        Body::Terms(Terms {
+            approve,
+            agent: agent.map(str::to_owned),
+            model: agent.map(|_| "large".to_owned()),
+            ..Terms::default()
+        })
+    };
+    let log = chained(vec![
+        created(),
+        said(SpeakerKind::Human, "hello"),
+        terms(Some(Approval::Low), Some("ada")),
+        terms(Some(Approval::None), None),
+    ]);
+    let meta = SessionMeta::of(id(1), &log);
+    let found = meta.terms();
+    assert_eq!(found.approve, Some(Approval::None));
+    assert_eq!(found.agent.as_deref(), Some("ada"));
+    assert_eq!(found.model.as_deref(), Some("large"));
+    // A fork of the beginning does not have them, unless its opening says them.
+    let mut fork = SessionMeta::of(id(1), &log[..2]);
+    assert_eq!(fork.terms().approve, None);
+    fork.agree(&found);
+    assert_eq!(fork.terms(), found);
 }

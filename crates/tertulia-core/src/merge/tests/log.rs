@@ -85,6 +85,7 @@ impl Writer {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }));
     }
