@@ -1,6 +1,6 @@
 //! Store-independent queries: lists, look-ups and searches as plain data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -295,16 +295,41 @@ pub struct SearchQuery {
     pub words: SearchTerms,
     /// Sessions to search.
     pub filter: Filter,
-    /// Only messages of this speaker (id, name or display name).
-    pub speaker: Option<String>,
-    /// Only messages in this role.
-    pub role: Option<Role>,
+    /// Entries of those sessions to search.
+    pub said: HitFilter,
     /// Maximum number of hits.
     pub limit: usize,
 }
 
-impl SearchQuery {
-    /// Returns true if an entry has the requested speaker and role. The terms are not checked here.
+/// Selects the entries that a search finds, by the entries themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HitFilter {
+    /// Only entries of this session, with those that it shares with the one it continues.
+    pub session: Option<SessionId>,
+    /// Only messages of this speaker (id, name or display name).
+    pub speaker: Option<String>,
+    /// Only messages in this role.
+    pub role: Option<Role>,
+    /// Only entries written at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only entries written before this time.
+    pub until: Option<Timestamp>,
+}
+
+impl HitFilter {
+    /// Returns true if entries need not be looked at: a session is not among their own facts.
+    pub fn admits_all(&self) -> bool {
+        let HitFilter {
+            session: _,
+            speaker,
+            role,
+            since,
+            until,
+        } = self;
+        speaker.is_none() && role.is_none() && since.is_none() && until.is_none()
+    }
+
+    /// Returns true if an entry has the requested speaker, role and time. Its session is not checked.
     pub fn admits(&self, entry: &Entry) -> bool {
         let message = entry.message();
         let speaker = self.speaker.as_ref().is_none_or(|wanted| {
@@ -319,19 +344,21 @@ impl SearchQuery {
             && self
                 .role
                 .is_none_or(|role| message.is_some_and(|message| message.role == role))
+            && self.since.is_none_or(|since| entry.at >= since)
+            && self.until.is_none_or(|until| entry.at < until)
     }
 }
 
 /// Result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Hits {
-    /// The best of the newest matches, best first.
+    /// The best of the newest matches, those of one session together, best session first.
     pub hits: Vec<Hit>,
-    /// Number of matches, as far as they were counted.
+    /// Every session with a match, newest first, and the number of its matches.
+    pub sessions: Vec<SessionHits>,
+    /// Number of matches.
     pub total: u64,
-    /// True if there may be more than `total`.
-    pub more: bool,
-    /// Number of matches seen in projects other than the filter's.
+    /// Number of matches in projects other than the filter's.
     pub elsewhere: u64,
     /// Number of entries that are not indexed yet and were not searched.
     pub pending: u64,
@@ -341,19 +368,24 @@ pub struct Hits {
     pub sealed: u64,
 }
 
+/// Number of matches in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionHits {
+    /// Id of the session.
+    pub session: SessionId,
+    /// Number of entries that match.
+    pub count: u64,
+}
+
 impl Hits {
-    /// Counts an entry, and scores it unless `counted_only`.
-    pub fn add(
-        &mut self,
-        query: &SearchQuery,
-        entry: &Entry,
-        meta: &SessionMeta,
-        counted_only: bool,
-    ) {
-        self.total += 1;
-        if counted_only {
-            return;
-        }
+    /// Counts the matches of one more session.
+    pub fn count(&mut self, session: SessionId, count: u64) {
+        self.total += count;
+        self.sessions.push(SessionHits { session, count });
+    }
+
+    /// Scores an entry, and adds it to the hits.
+    pub fn add(&mut self, query: &SearchQuery, entry: &Entry, meta: &SessionMeta) {
         let text = entry.body.searchable();
         self.hits.push(Hit {
             session: meta.id,
@@ -366,11 +398,24 @@ impl Hits {
         });
     }
 
-    /// Sorts by score, then newest first, and keeps the first `limit` hits.
+    /// Keeps `limit` hits: the best of every session, then the second best of every session, and so
+    /// on, so that no session hides others. Sorts sessions by their best hit, and the hits of a session
+    /// by score, then newest first.
     pub fn rank(&mut self, limit: usize) {
-        self.hits
-            .sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
-        self.hits.truncate(limit);
+        let mut hits = std::mem::take(&mut self.hits);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
+        let mut places: HashMap<SessionId, (usize, usize)> = HashMap::new();
+        let placed = hits.into_iter().map(|hit| {
+            let next = places.len();
+            let (place, round) = places.entry(hit.session).or_insert((next, 0));
+            *round += 1;
+            (*round, *place, hit)
+        });
+        let mut placed: Vec<(usize, usize, Hit)> = placed.collect();
+        placed.sort_by_key(|(round, place, _)| (*round, *place));
+        placed.truncate(limit);
+        placed.sort_by_key(|(round, place, _)| (*place, *round));
+        self.hits = placed.into_iter().map(|(_, _, hit)| hit).collect();
     }
 }
 
