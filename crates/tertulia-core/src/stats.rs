@@ -7,6 +7,7 @@ mod groups;
 mod report;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::price::{Cost, PriceTable, Schedule, base_model};
 use crate::project;
 pub use groups::{By, Group, with_empty_days};
 pub use report::{LongSession, Report, ReportScope};
+pub use topics::{TopicUse, topics};
 
 /// Seconds in the time slot of a cell. Zones differ by multiples of it, so that a slot lies in one
 /// hour of any zone.

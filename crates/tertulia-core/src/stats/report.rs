@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Amount, By, Figures, FileUse, Group, ToolUse, Unpriced};
+use super::{Amount, By, Figures, FileUse, Group, ToolUse, TopicUse, Unpriced};
 use crate::id::SessionId;
 
 /// Number of sessions among the longest.
@@ -41,6 +41,8 @@ pub struct Report {
     pub tools: Vec<ToolUse>,
     /// Files, most touched first.
     pub files: Vec<FileUse>,
+    /// Common topics, most frequent first.
+    pub topics: Vec<TopicUse>,
     /// Messages by hour of the day.
     pub hours: [u64; 24],
     /// Messages by day of the week, Monday first, and hour.
@@ -132,6 +134,7 @@ impl Report {
             projects: figures.by(By::Project),
             tools: Vec::new(),
             files: Vec::new(),
+            topics: Vec::new(),
             hours: figures.hours(),
             heat: figures.heat(),
             longest: longest.collect(),
