@@ -165,6 +165,12 @@ enum Keyword {
 /// Opening of a redaction placeholder.
 const REDACTED: &str = "[redacted:";
 
+/// How far around a marker parentheses and quotation marks are looked for, in bytes.
+const NEARBY: usize = 500;
+
+/// Signs that open and close a part of a sentence.
+const PAIRS: [(char, char); 5] = [('(', ')'), ('（', '）'), ('“', '”'), ('‘', '’'), ('«', '»')];
+
 /// Openings of markers.
 const OPENINGS: [(&str, Keyword); 4] = [
     ("[NEXT:", Keyword::Next),
@@ -181,7 +187,7 @@ struct Marker<'a> {
 }
 
 /// Returns all markers of a text, in order. A marker ends at the first `]`. Ignored are empty
-/// markers, markers in which another one opens, and lists of names that run into another paragraph:
+/// markers, markers in parentheses or quotation marks, markers in which another one opens, and lists of names that run into another paragraph:
 /// those were never closed and must not swallow the following text.
 fn find(text: &str) -> Vec<Marker<'_>> {
     let mut found = Vec::new();
@@ -221,8 +227,31 @@ fn find(text: &str) -> Vec<Marker<'_>> {
         }
         at += 1;
     }
-    found.retain(|marker| names(marker.content).next().is_some());
+    found.retain(|marker| {
+        names(marker.content).next().is_some() && !is_mentioned(text, &marker.range)
+    });
     found
+}
+
+/// Returns true for a marker in parentheses or quotation marks on its line: the text is about it.
+fn is_mentioned(text: &str, marker: &Range<usize>) -> bool {
+    // No further: a long line may have many markers.
+    let from = text.ceil_char_boundary(marker.start.saturating_sub(NEARBY));
+    let upto = text.floor_char_boundary(marker.end.saturating_add(NEARBY));
+    let before = text[from..marker.start].rsplit('\n').next();
+    let before = before.unwrap_or_default();
+    let after = text[marker.end..upto].split('\n').next();
+    let after = after.unwrap_or_default();
+    let is_within = |(open, close): (char, char)| {
+        let opened = before.rfind(open);
+        opened.is_some() && opened > before.rfind(close) && after.contains(close)
+    };
+    let is_quoted = |sign: char| {
+        let is_open = before.matches(sign).count() % 2 == 1;
+        is_open && after.contains(sign)
+    };
+    let is_around = |sign: char| before.ends_with(sign) && after.starts_with(sign);
+    PAIRS.into_iter().any(is_within) || is_quoted('"') || is_around('\'')
 }
 
 fn opening(text: &str) -> Option<(&'static str, Keyword)> {

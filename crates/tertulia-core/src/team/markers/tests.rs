@@ -189,6 +189,29 @@ fn a_marker_in_code_does_not_count_and_stays() {
 }
 
 #[test]
+fn a_marker_in_parentheses_or_quotes_does_not_count_and_stays() {
+    for text in [
+        "End with ([NEXT: bob]).",
+        "(for instance [NEXT: bob], or nobody)",
+        "say \"[NEXT: bob]\" or \"go on [NEXT: bob] now\"",
+        "say '[NEXT: bob]'",
+        "“[NEXT: bob]” «[NEXT: bob]» （[NEXT: bob]）",
+    ] {
+        check_next(text, &[]);
+        check_shown(text, text);
+    }
+    for text in [
+        "I'm done (really). [NEXT: bob]",
+        "(see above) [NEXT: bob] (or not)",
+        "the \"end\" [NEXT: bob] of \"it\"",
+        "it's [NEXT: bob] ana's",
+        ":( [NEXT: bob]\n)",
+    ] {
+        check_next(text, &[("bob", P2)]);
+    }
+}
+
+#[test]
 fn lines_of_markers_disappear_and_all_else_stays() {
     check_shown("hello [NEXT: bob] there", "hello there");
     check_shown("[NEXT: bob] [FROM: ann] there", "there");
