@@ -36,6 +36,8 @@ pub struct Recording {
 /// A prompt of the user, and what an agent did until the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTurn {
+    /// Id of the person who sent the prompt.
+    pub by: String,
     /// The prompt.
     pub prompt: String,
     /// Files attached to it.
@@ -109,6 +111,7 @@ impl RecordedCall {
 impl RecordedTurn {
     fn new(prompt: &str, redacted: bool) -> RecordedTurn {
         RecordedTurn {
+            by: String::new(),
             prompt: prompt.to_owned(),
             attachments: Vec::new(),
             redacted,
@@ -219,6 +222,7 @@ impl Recording {
             SpeakerKind::Human => {
                 let redacted = !entry.redacted.is_empty();
                 return self.turns.push(RecordedTurn {
+                    by: message.speaker.id.clone(),
                     attachments: message.attachments.clone(),
                     ..RecordedTurn::new(&message.content, redacted)
                 });
@@ -227,6 +231,8 @@ impl Recording {
             SpeakerKind::Ai | SpeakerKind::Tool if message.role == Role::System => {
                 return self.system += 1;
             }
+            // The instruction of a pair's instructor, given to the worker: the reply has it.
+            SpeakerKind::Ai if message.role == Role::User && message.thread.is_some() => return,
             SpeakerKind::Ai | SpeakerKind::Tool => {}
         }
         let Some(turn) = self.turns.last_mut() else {

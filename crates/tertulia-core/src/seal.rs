@@ -12,6 +12,7 @@
 
 mod ids;
 mod key;
+mod moved;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -371,6 +372,7 @@ impl SessionKeys {
                 )),
                 project_ids: hidden(&created.project_ids),
                 cwd: None,
+                terms: None,
                 seal: seal(data),
             }),
             Body::Forked(forked) => Body::Forked(Forked {
@@ -381,6 +383,7 @@ impl SessionKeys {
                 project: forked.project.as_deref().map(hidden_project),
                 project_ids: hidden(&forked.project_ids),
                 cwd: None,
+                terms: None,
                 seal: seal(data),
             }),
             _ => Body::Sealed(Sealed { data, ..visible }),

@@ -48,6 +48,7 @@ fn bodies(words: &[String]) -> Vec<NewEntry> {
         project: Some("marker project".to_owned()),
         project_ids: vec!["marker project".to_owned()],
         cwd: Some("/marker".to_owned()),
+        terms: None,
         seal: None,
     });
     let operation = EntryId::new(Uuid::from_u128(99));

@@ -38,6 +38,7 @@ fn created() -> Body {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     })
 }
