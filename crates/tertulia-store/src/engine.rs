@@ -17,7 +17,7 @@ use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
 use super::{
     CheckMode, Compressed, Draft, Info, Maintenance, NewSession, Progress, Rebuilt, Report, Store,
-    StoreError, StoreResult,
+    StoreError, StoreResult, Unsent,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -68,6 +68,12 @@ pub trait Engine: Upkeep + Debug + Sized + Send + 'static {
 
     /// See [`Store::draft`].
     fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>>;
+
+    /// See [`Store::keep_unsent`].
+    fn keep_unsent(&mut self, id: SessionId, unsent: &Unsent) -> StoreResult<()>;
+
+    /// See [`Store::unsent`].
+    fn unsent(&mut self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>>;
 
     /// See [`Store::purge`].
     fn purge(&mut self, id: SessionId) -> StoreResult<()>;
@@ -265,6 +271,21 @@ impl<E: Engine> Store for Threaded<E> {
         self.look_up(move |engine| engine.draft(id)).await
     }
 
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        let (unsent, claims) = (unsent.clone(), self.claims.clone());
+        self.write(Some(id), move |engine| {
+            if claims.is_fenced(id) {
+                return Err(taken_over(engine, id)?);
+            }
+            engine.keep_unsent(id, &unsent)
+        })
+        .await
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.look_up(move |engine| engine.unsent(id)).await
+    }
+
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         let (claims, me) = (self.claims.clone(), self.patience.clone());
         self.look_up(move |_| claims.claim(id, &me)).await
@@ -285,10 +306,13 @@ impl<E: Engine> Store for Threaded<E> {
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
         let ledger = self.derived_file(ledger::NAME);
         let purge = move |engine: &mut E| {
+            let forget = || ledger.iter().for_each(|ledger| Ledger::forget(ledger, id));
+            // The ledger goes first: after a kill in between it lacks a session that is there, which it
+            // counts again. A session that it alone knows is one that was lost.
+            forget();
             engine.purge(id)?;
-            if let Some(ledger) = ledger {
-                Ledger::forget(&ledger, id);
-            }
+            // What was counted meanwhile.
+            forget();
             Ok(())
         };
         self.write(Some(id), purge).await

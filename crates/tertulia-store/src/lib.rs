@@ -20,6 +20,7 @@
 //!     project: None,
 //!     project_ids: Vec::new(),
 //!     cwd: None,
+//!     terms: None,
 //! };
 //! let hello = Body::Message(plain(&human(), Role::User, "hello".to_owned()));
 //! let (meta, _) = sessions.create(&start, vec![hello]).await?;
@@ -77,6 +78,7 @@ mod session_lock;
 mod sessions;
 pub mod sqlite;
 pub mod sync;
+mod unsent;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -99,6 +101,7 @@ pub use report::{CheckMode, Info, Rebuilt, Report};
 pub use sealed::{KeyError, KeySource, SealedCopy, SealedKey, Unlocking};
 pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
+pub use unsent::{Unsent, UnsentMessage};
 
 use tertulia_core::entry::{Entry, Head, Origin, Speaker};
 use tertulia_core::id::{EntryId, Seq, SessionId};
@@ -146,6 +149,14 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
     /// Returns the unfinished answer unless other entries followed; metadata changes do not count.
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>>;
 
+    /// Saves the words of the user that are not in the log of a session yet, in place of earlier ones;
+    /// empty ones are removed. Durable on return. The session need not have been created. Purging it
+    /// removes them. Fails in a session that was taken over.
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()>;
+
+    /// Returns the words of the user that are not in the log of this session, or of any.
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>>;
+
     /// Marks a session as open until the lock is dropped or the process ends in any way. Returns
     /// `None` if another process has the session open.
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>>;
@@ -170,32 +181,14 @@ pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
     }
 
     /// Replaces the entries after `keep` of a session that ends at `after`, at once: there is always
-    /// the old end or the new one. Refuses if forks share an entry after `keep`.
-    ///
-    /// A backend that has no better way replaces the whole log, and so refuses for more sessions.
+    /// the old end or the new one, which is not shorter. Refuses if forks share an entry after `keep`.
     async fn replace_end(
         &self,
         id: SessionId,
         after: Head,
         keep: Head,
         entries: &[Entry],
-    ) -> StoreResult<()> {
-        let row = self.find(&Lookup::Id(id), 1).await?.pop();
-        let row = row.ok_or(StoreError::NotFound(id))?;
-        if row.meta.parent.is_some() {
-            return Err(shared_with_forks(id));
-        }
-        let lines = self.read(id, Seq::START, usize::MAX).await?;
-        let kept = lines.iter().take_while(|line| line.seq <= keep.seq);
-        let kept = kept.map(|line| Entry::decode(&line.bytes)).collect();
-        let mut whole: Vec<Entry> =
-            Result::map_err(kept, |error| StoreError::failed("cannot read a log", error))?;
-        if whole.last().map(Entry::head) != Some(keep) {
-            return Err(StoreError::Conflict { id, head: after });
-        }
-        whole.extend_from_slice(entries);
-        self.replace(id, after, &whole).await
-    }
+    ) -> StoreResult<()>;
 
     /// Returns how its writers wait for other processes.
     fn patience(&self) -> &Patience;
@@ -400,6 +393,12 @@ pub enum StoreError {
         in_target: bool,
         /// Number of entries that only the plain one has.
         only_plain: u64,
+    },
+    /// The session was sealed in each of two stores, with keys of their own.
+    #[error("session {} is sealed with another key in each store", id.short())]
+    SealedTwice {
+        /// The session.
+        id: SessionId,
     },
     /// The store rejects the input.
     #[error("{0}")]

@@ -27,7 +27,7 @@ pub use recipients::SealedKey;
 
 use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
-    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
+    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult, Unsent,
 };
 use tertulia_core::entry::{Entry, Head, Speaker, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
@@ -399,6 +399,37 @@ impl Store for SealedStore {
         let place = || format!("the unfinished answer of session {id}");
         let altered = || StoreError::damaged(place(), "its sealed words were altered");
         opened.map(Some).ok_or_else(altered)
+    }
+
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        let key = match unsent.is_empty() || unsent.sealed.is_some() {
+            true => None,
+            false => self.key_of(id, Unlocking::Quietly).await?,
+        };
+        match key {
+            Some(key) => {
+                let sealed = unsent.sealed_with(&key, id)?;
+                self.stored.keep_unsent(id, &sealed).await
+            }
+            None => self.stored.keep_unsent(id, unsent).await,
+        }
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        let mut all = self.stored.unsent(id).await?;
+        for (of, unsent) in &mut all {
+            // Those of all sessions are looked at for sessions that have no entries, and so no key.
+            if id.is_none() {
+                continue;
+            }
+            match self.key_of(*of, Unlocking::Ask).await? {
+                Some(key) if unsent.sealed.is_some() => *unsent = unsent.opened_with(&key, *of)?,
+                // The process that sealed the session was killed.
+                Some(_) => self.keep_unsent(*of, unsent).await?,
+                None => {}
+            }
+        }
+        Ok(all)
     }
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {

@@ -13,7 +13,7 @@ use super::{Draft, KeySource, NewSession, Store, StoreError, StoreResult, Unlock
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
     Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Numbering,
-    Origin, Relation, Renamed, Role,
+    Origin, Relation, Renamed, Role, Terms,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Lookup, Row};
@@ -26,7 +26,7 @@ use tertulia_core::session::SessionMeta;
 pub struct Sessions {
     store: SealedStore,
     clock: Clock,
-    redaction: Redaction,
+    pub(super) redaction: Redaction,
     author: Option<Author>,
 }
 
@@ -56,6 +56,8 @@ pub struct Start {
     pub project_ids: Vec<String>,
     /// Working directory at the start.
     pub cwd: Option<String>,
+    /// Terms that the user set before the first message.
+    pub terms: Option<Box<Terms>>,
 }
 
 impl Start {
@@ -69,6 +71,7 @@ impl Start {
             project: self.project.clone(),
             project_ids: self.project_ids.clone(),
             cwd: self.cwd.clone(),
+            terms: self.terms.clone(),
             seal: None,
         })
     }
@@ -322,6 +325,7 @@ impl Sessions {
             outcome: None,
             attachments: Vec::new(),
             client_id: None,
+            metadata: None,
         };
         let new = NewEntry {
             id: draft.id,
@@ -367,9 +371,13 @@ impl Sessions {
             seq: head.seq,
             hash: head.hash,
         };
-        let opening = |title: Option<String>| {
+        // What was shared may end before the terms changed.
+        let terms = (head != base.head).then(|| base.terms());
+        let terms = terms.filter(|terms| !terms.is_empty());
+        let opening = |title: Option<String>, terms: Option<Terms>| {
             // Sealing gives an opening with words its seal.
-            let seal = base.seal.clone().filter(|_| title.is_none());
+            let is_wordless = title.is_none() && terms.is_none();
+            let seal = base.seal.clone().filter(|_| is_wordless);
             Body::Forked(Forked {
                 session: fork.id,
                 from: from.clone(),
@@ -378,6 +386,7 @@ impl Sessions {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: terms.map(Box::new),
                 seal,
             })
         };
@@ -390,18 +399,21 @@ impl Sessions {
         let entries = match keys.filter(|keys| keys.changes_after(head.seq)) {
             // Who was removed from the original must not read what is new in the fork.
             Some(keys) => {
-                let opening = self.chain(fork.id, &head, vec![opening(None)]).await?;
+                let opening = self
+                    .chain(fork.id, &head, vec![opening(None, None)])
+                    .await?;
                 let recipients = keys.recipients().clone();
                 let renewed = self.renewed_after(fork.id, &keys, recipients, &opening);
                 let new_key = renewed.await?;
                 let head = new_key.head();
                 let renamed = fork.title.clone().map(|title| self.renamed(title));
-                let bodies = renamed.into_iter().chain(bodies).collect();
+                let words = renamed.into_iter().chain(terms.map(Body::Terms));
+                let bodies = words.chain(bodies).collect();
                 let rest = self.chain(fork.id, &head, bodies).await?;
                 [opening, vec![new_key], rest].concat()
             }
             None => {
-                let opening = opening(fork.title.clone());
+                let opening = opening(fork.title.clone(), terms);
                 let bodies = std::iter::once(opening).chain(bodies).collect();
                 self.chain(fork.id, &head, bodies).await?
             }
