@@ -4,6 +4,7 @@
 //! Documents are numbers that the backend understands; the text itself is not stored twice.
 
 pub(super) mod logs;
+mod matching;
 #[cfg(feature = "postgres")]
 mod numbers;
 
@@ -17,11 +18,12 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::sqlite::{trouble, use_wal_patiently};
 use super::{Deadline, StoreError, StoreResult, place};
+use matching::Facts;
 use tertulia_core::entry::{Entry, Hash};
-use tertulia_core::search_text::{self, Phrase, SearchTerms};
+use tertulia_core::search_text;
 
-/// Changes whenever text is tokenised differently; an index of another version is rebuilt.
-const VERSION: u32 = 2;
+/// Changes whenever text is tokenised or kept differently; an index of another version is rebuilt.
+const VERSION: u32 = 4;
 /// Bytes of postings gathered before they are written: fewer, larger segments need less merging.
 const GATHERED: u32 = 32 << 20;
 /// Page cache in KiB.
@@ -38,11 +40,22 @@ const BATCH_BYTES: usize = 8_000_000;
 /// Busy timeout: another search may be updating the index; it releases the lock between batches.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// - `reached`: how far the index has followed each source.
+/// - `removals`: how often documents were removed.
+/// - `words`: the texts.
+/// - `facts`: when and by whom each was written. Names are hashed: they are only compared.
 const SCHEMA: &str = "
+CREATE TABLE removals(count INTEGER NOT NULL);
+INSERT INTO removals VALUES(0);
 CREATE TABLE reached(source INTEGER PRIMARY KEY, upto INTEGER NOT NULL, mark BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
+);
+CREATE TABLE facts(
+  document INTEGER PRIMARY KEY, at INTEGER NOT NULL, role TEXT, id INTEGER, name INTEGER, shown INTEGER
 );";
+
+const COUNT_REMOVAL: &str = "UPDATE removals SET count = count + 1";
 
 /// How far the index has followed one source, and the hash of the entry there: a log restored from
 /// a backup has another hash.
@@ -107,6 +120,7 @@ impl Pace {
 pub(super) struct Document {
     number: u64,
     text: String,
+    facts: Facts,
     reached: Reached,
 }
 
@@ -117,6 +131,7 @@ impl Document {
         (!text.is_empty()).then(|| Document {
             number,
             text: search_text::indexable(&text),
+            facts: Facts::of(entry),
             reached,
         })
     }
@@ -189,6 +204,17 @@ impl Index {
         read().map_err(|error| self.trouble(error))
     }
 
+    /// Returns how often documents were removed. A search during which this changes may have missed
+    /// some: a rebuild removes all documents and puts them back later.
+    pub(super) fn removals(&self) -> StoreResult<u64> {
+        let select = self
+            .connection
+            .prepare_cached("SELECT count FROM removals")
+            .and_then(|mut select| select.query_row([], |row| row.get::<_, i64>(0)));
+        let count = select.map_err(|error| self.trouble(error))?;
+        Ok(count.cast_unsigned())
+    }
+
     /// Writes the steps that `read` sends, until the deadline. A thread of its own writes them, so
     /// that one chunk is read and decoded while the one before it is indexed.
     pub(super) fn follow(
@@ -255,6 +281,12 @@ impl Index {
                 )
                 .and_then(|_| {
                     transaction.execute(
+                        "DELETE FROM facts WHERE document >= ?1 AND document < ?2",
+                        params![documents.start.cast_signed(), documents.end.cast_signed()],
+                    )
+                })
+                .and_then(|_| {
+                    transaction.execute(
                         "DELETE FROM reached WHERE source = ?1",
                         [source.cast_signed()],
                     )
@@ -263,7 +295,9 @@ impl Index {
         }
         // Only merging the segments removes the text itself.
         transaction
-            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .execute_batch(&format!(
+                "{COUNT_REMOVAL}; INSERT INTO words(words) VALUES('optimize');"
+            ))
             .map_err(say)?;
         transaction.commit().map_err(say)
     }
@@ -272,20 +306,6 @@ impl Index {
     /// one.
     pub(super) fn is_in_memory(&self) -> bool {
         self.path == Path::new(":memory:")
-    }
-
-    /// Returns at most `limit` documents that match a query, newest first.
-    pub(super) fn matching(&self, query: &SearchTerms, limit: usize) -> StoreResult<Vec<u64>> {
-        let expression = match_expression(query);
-        let read = || {
-            let mut select = self.connection.prepare_cached(
-                "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2",
-            )?;
-            let rows = select.query_map(params![expression, limit], |row| row.get::<_, i64>(0))?;
-            rows.map(|row| row.map(i64::cast_unsigned))
-                .collect::<rusqlite::Result<Vec<u64>>>()
-        };
-        read().map_err(|error| self.trouble(error))
     }
 
     /// Removes documents.
@@ -297,16 +317,20 @@ impl Index {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(say)?;
         for document in documents {
-            transaction
-                .execute(
-                    "DELETE FROM words WHERE rowid = ?1",
-                    [document.cast_signed()],
-                )
-                .map_err(say)?;
+            for delete in [
+                "DELETE FROM words WHERE rowid = ?1",
+                "DELETE FROM facts WHERE document = ?1",
+            ] {
+                transaction
+                    .execute(delete, [document.cast_signed()])
+                    .map_err(say)?;
+            }
         }
         // Only merging the segments removes the text itself.
         transaction
-            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .execute_batch(&format!(
+                "{COUNT_REMOVAL}; INSERT INTO words(words) VALUES('optimize');"
+            ))
             .map_err(say)?;
         transaction.commit().map_err(say)?;
         // The WAL still holds the old pages until they are checkpointed.
@@ -317,9 +341,10 @@ impl Index {
 
     /// Removes all documents. Replaces the file if it is too damaged for that.
     pub(super) fn clear(&mut self) -> StoreResult<()> {
-        let emptied = self.connection.execute_batch(
-            "BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;",
-        );
+        let emptied = self.connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; DELETE FROM reached; DELETE FROM facts; INSERT INTO words(words) VALUES('delete-all');
+             {COUNT_REMOVAL}; COMMIT;"
+        ));
         let Err(error) = emptied else {
             return Ok(());
         };
@@ -375,23 +400,6 @@ pub(super) fn discard(path: &Path) {
     }
 }
 
-/// Writes a query in FTS5's syntax. Tokens contain no quotes, so quoting them is enough to keep FTS5
-/// from reading operators in them.
-fn match_expression(query: &SearchTerms) -> String {
-    let joined = |phrases: &[Phrase], operator: &str| {
-        let quoted = phrases.iter().map(|phrase| {
-            let star = if phrase.prefix { " *" } else { "" };
-            format!("\"{}\"{star}", phrase.tokens.join(" "))
-        });
-        quoted.collect::<Vec<_>>().join(operator)
-    };
-    let wanted = joined(query.wanted(), " AND ");
-    match query.unwanted() {
-        [] => wanted,
-        unwanted => format!("({wanted}) NOT ({})", joined(unwanted, " OR ")),
-    }
-}
-
 fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
     let found = connection
         .prepare_cached("SELECT upto, mark FROM reached WHERE source = ?1")?
@@ -409,9 +417,21 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
 /// early.
 fn write_step(transaction: &Connection, step: &Step, deadline: Deadline) -> rusqlite::Result<bool> {
     let mut insert = transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
+    let mut describe = transaction
+        .prepare_cached("INSERT OR REPLACE INTO facts VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
     let mut paused = None;
     for document in &step.documents {
         insert.execute(params![document.number.cast_signed(), document.text])?;
+        let Facts { at, role, names } = &document.facts;
+        let [id, name, shown] = names;
+        describe.execute(params![
+            document.number.cast_signed(),
+            at,
+            role,
+            id,
+            name,
+            shown
+        ])?;
         if deadline.has_passed() {
             paused = Some(document.reached);
             break;
@@ -447,7 +467,8 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if version(&connection)? != VERSION {
         connection.execute_batch(&format!(
-            "DROP TABLE IF EXISTS reached; DROP TABLE IF EXISTS words; {SCHEMA}
+            "DROP TABLE IF EXISTS removals; DROP TABLE IF EXISTS reached;
+             DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS facts; {SCHEMA}
              INSERT INTO words(words, rank) VALUES('hashsize', {GATHERED});
              PRAGMA user_version={VERSION};"
         ))?;

@@ -1,28 +1,33 @@
 //! Search: judges the entries that an index found by the sessions that show them.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::StoreResult;
 use super::index::Index;
 use tertulia_core::entry;
-use tertulia_core::id::Seq;
+use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, SearchQuery};
 use tertulia_core::session::SessionMeta;
 
-/// Number of newest hits that are ranked, unless more are asked for: ranking all hits of a common word
-/// takes too long.
+/// Number of hits that are read and ranked, unless more are asked for. All are counted, which needs no
+/// text.
 const RANKED: usize = 256;
-/// Number of hits at which counting stops.
-const COUNTED: usize = 10_000;
+
+/// Number of times that a search is repeated because documents were removed meanwhile.
+const REPEATS: usize = 8;
 
 /// Entries of a backend, by the numbers that it gave them in the index.
 pub(super) trait Candidates {
-    /// Takes notice of the documents that will be judged, newest first: a backend that answers slowly
-    /// can get them together.
+    /// Takes notice of all documents that matched, newest first: a backend that answers slowly can get
+    /// their places together.
     fn expect(&mut self, _documents: &[u64]) -> StoreResult<()> {
         Ok(())
     }
+
+    /// Takes notice of the documents whose entries will be read, in this order.
+    fn expect_entries(&mut self, _documents: Vec<u64>) {}
 
     /// Returns the number of the log that holds a document, and the entry's place in it.
     fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>>;
@@ -30,121 +35,200 @@ pub(super) trait Candidates {
     /// Returns the session of a log; `None` for a shared prefix, which no list shows.
     fn meta(&mut self, log: i64) -> StoreResult<Option<SessionMeta>>;
 
-    /// Returns the logs that continue a log from this entry or a later one.
-    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>>;
+    /// Returns the logs that continue a log, each with the last entry that it shares.
+    fn forks(&mut self, log: i64) -> StoreResult<Vec<(i64, Seq)>>;
 
     /// Returns the entry of a document, unless it is gone meanwhile.
     fn entry(&mut self, document: u64, log: i64, seq: Seq) -> StoreResult<Option<entry::Entry>>;
 }
 
-/// Searches an index, and judges the newest documents that match.
+/// Repeats a search until nothing was removed from the index meanwhile, which it says beside its hits:
+/// another process may rebuild the index, and a search would find what is there again by then.
+pub(super) fn steadily(mut search: impl FnMut() -> StoreResult<(Hits, bool)>) -> StoreResult<Hits> {
+    for _ in 0..REPEATS {
+        let (hits, is_steady) = search()?;
+        if is_steady {
+            return Ok(hits);
+        }
+    }
+    search().map(|(hits, _)| hits)
+}
+
+/// Searches an index: counts the documents of every session that match, and reads the newest of each.
 pub(super) fn search(
     index: &Index,
     query: &SearchQuery,
     candidates: &mut impl Candidates,
 ) -> StoreResult<Hits> {
-    let mut documents = index.matching(&query.words, COUNTED + 1)?;
-    let mut hits = Hits {
-        more: documents.len() > COUNTED,
-        ..Hits::default()
-    };
-    documents.truncate(COUNTED);
+    let documents = index.matching(query)?;
     candidates.expect(&documents)?;
-    let mut owners = Owners {
-        everywhere: Filter {
-            project: None,
-            ..query.filter.clone()
-        },
-        filter: &query.filter,
-        known: HashMap::new(),
-    };
+    let mut owners = Owners::of(query);
+    let mut hits = Hits::default();
+    let wanted = RANKED.max(query.limit);
+    let mut groups: HashMap<i64, Group> = HashMap::new();
     for document in documents {
-        judge(&mut hits, query, candidates, &mut owners, document)?;
+        let Some((log, seq)) = candidates.place(document)? else {
+            continue;
+        };
+        match owners.owner(candidates, log, seq)? {
+            Some(Owner::Shown(owner)) => {
+                let group = groups.entry(owner).or_default();
+                group.count += 1;
+                if group.newest.len() < wanted {
+                    group.newest.push((document, log, seq));
+                }
+            }
+            Some(Owner::Elsewhere) => hits.elsewhere += 1,
+            None => {}
+        }
+    }
+    let mut groups: Vec<(&SessionMeta, Group)> = groups
+        .into_iter()
+        .filter_map(|(owner, group)| Some((owners.meta(owner)?, group)))
+        .collect();
+    groups.sort_by_key(|(meta, _)| Reverse((meta.updated_at, meta.id)));
+    for (meta, group) in &groups {
+        hits.count(meta.id, group.count);
+    }
+    let mut chosen = newest_of_each(&groups, wanted);
+    // Entries of one log together.
+    chosen.sort_by_key(|(_, (document, ..))| Reverse(*document));
+    candidates.expect_entries(chosen.iter().map(|(_, (document, ..))| *document).collect());
+    for (meta, (document, log, seq)) in chosen {
+        // Purged meanwhile by another process, if there is none.
+        if let Some(entry) = candidates.entry(document, log, seq)? {
+            hits.add(query, &entry, meta);
+        }
     }
     hits.rank(query.limit);
     Ok(hits)
 }
 
-fn judge(
-    hits: &mut Hits,
-    query: &SearchQuery,
-    candidates: &mut impl Candidates,
-    owners: &mut Owners<'_>,
-    document: u64,
-) -> StoreResult<()> {
-    let Some((log, seq)) = candidates.place(document)? else {
-        return Ok(());
-    };
-    let Some(owner) = owners.of(candidates, log, seq)? else {
-        return Ok(());
-    };
-    let counted_only = hits.hits.len() >= RANKED.max(query.limit);
-    let picky = query.speaker.is_some() || query.role.is_some();
-    if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
-        // Counting the hit does not need its text.
-        hits.total += 1;
-        return Ok(());
+/// A document, and its place.
+type Candidate = (u64, i64, Seq);
+
+/// Matches that one session shows.
+#[derive(Default)]
+struct Group {
+    count: u64,
+    /// As many of the newest as can be asked for.
+    newest: Vec<Candidate>,
+}
+
+/// Takes the newest match of every session, then the second newest of every session, and so on.
+fn newest_of_each<'a>(
+    groups: &[(&'a SessionMeta, Group)],
+    wanted: usize,
+) -> Vec<(&'a SessionMeta, Candidate)> {
+    let mut chosen = Vec::new();
+    for round in 0.. {
+        let before = chosen.len();
+        for (meta, group) in groups {
+            if chosen.len() == wanted {
+                return chosen;
+            }
+            chosen.extend(group.newest.get(round).map(|one| (*meta, *one)));
+        }
+        if chosen.len() == before {
+            break;
+        }
     }
-    // Purged meanwhile by another process.
-    let Some(entry) = candidates.entry(document, log, seq)? else {
-        return Ok(());
-    };
-    match owner {
-        _ if !query.admits(&entry) => {}
-        Owner::Elsewhere => hits.elsewhere += 1,
-        Owner::Shown(meta) => hits.add(query, &entry, meta, counted_only),
-    }
-    Ok(())
+    chosen
 }
 
 /// Which session shows an entry, under the search filter.
-enum Owner<'a> {
-    Shown(&'a SessionMeta),
+enum Owner {
+    /// The session of this log.
+    Shown(i64),
     /// Only the filter's project hides the entry.
     Elsewhere,
 }
 
-/// Cache of sessions, since hits of one session are often adjacent.
-struct Owners<'a> {
-    filter: &'a Filter,
-    everywhere: Filter,
-    known: HashMap<i64, Option<SessionMeta>>,
+/// What is known of a log.
+struct Known {
+    meta: Option<SessionMeta>,
+    is_shown: bool,
+    is_elsewhere: bool,
+    /// Logs that continue it, once they were needed.
+    forks: Option<Vec<(i64, Seq)>>,
 }
 
-impl Owners<'_> {
+/// Cache of sessions: many hits are in one session.
+struct Owners<'a> {
+    session: Option<SessionId>,
+    filter: &'a Filter,
+    everywhere: Filter,
+    known: HashMap<i64, Known>,
+}
+
+impl<'a> Owners<'a> {
+    fn of(query: &'a SearchQuery) -> Owners<'a> {
+        Owners {
+            session: query.said.session,
+            filter: &query.filter,
+            everywhere: Filter {
+                project: None,
+                ..query.filter.clone()
+            },
+            known: HashMap::new(),
+        }
+    }
+
+    fn meta(&self, log: i64) -> Option<&SessionMeta> {
+        self.known.get(&log)?.meta.as_ref()
+    }
+
+    fn known(&mut self, candidates: &mut impl Candidates, log: i64) -> StoreResult<&mut Known> {
+        Ok(match self.known.entry(log) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                // Words of sealed sessions are in no index: what is found of one was put in without
+                // its key.
+                let session = self.session;
+                let is_wanted = |meta: &SessionMeta| {
+                    meta.seal.is_none() && session.is_none_or(|session| meta.id == session)
+                };
+                let meta = candidates.meta(log)?.filter(is_wanted);
+                unknown.insert(Known {
+                    is_shown: meta.as_ref().is_some_and(|meta| self.filter.matches(meta)),
+                    is_elsewhere: (meta.as_ref()).is_some_and(|meta| self.everywhere.matches(meta)),
+                    meta,
+                    forks: None,
+                })
+            }
+        })
+    }
+
     /// Returns which session shows the entry: its own, or else a fork that shares it.
-    fn of(
+    fn owner(
         &mut self,
         candidates: &mut impl Candidates,
         log: i64,
         seq: Seq,
-    ) -> StoreResult<Option<Owner<'_>>> {
+    ) -> StoreResult<Option<Owner>> {
+        if self.known(candidates, log)?.is_shown {
+            return Ok(Some(Owner::Shown(log)));
+        }
         let mut family = vec![log];
         let mut passed = HashSet::new();
-        let mut elsewhere = false;
-        let mut shown = None;
+        let mut is_elsewhere = false;
         while let Some(log) = family.pop() {
             // Logs that continue each other in a circle are looked at once.
             if !passed.insert(log) {
                 continue;
             }
-            let known = match self.known.entry(log) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(candidates.meta(log)?),
-            };
-            // Words of sealed sessions are in no index: what is found of one was put in without its key.
-            if let Some(meta) = known.as_ref().filter(|meta| meta.seal.is_none()) {
-                if self.filter.matches(meta) {
-                    shown = Some(log);
-                    break;
-                }
-                elsewhere |= self.everywhere.matches(meta);
+            let known = self.known(candidates, log)?;
+            if known.is_shown {
+                return Ok(Some(Owner::Shown(log)));
             }
-            family.extend(candidates.forks(log, seq)?);
+            is_elsewhere |= known.is_elsewhere;
+            let forks = match &mut known.forks {
+                Some(forks) => forks,
+                unread => unread.insert(candidates.forks(log)?),
+            };
+            let sharing = forks.iter().filter(|(_, shared)| *shared >= seq);
+            family.extend(sharing.map(|(fork, _)| *fork));
         }
-        let shown = shown.and_then(|log| self.known.get(&log)?.as_ref());
-        Ok(shown
-            .map(Owner::Shown)
-            .or(elsewhere.then_some(Owner::Elsewhere)))
+        Ok(is_elsewhere.then_some(Owner::Elsewhere))
     }
 }

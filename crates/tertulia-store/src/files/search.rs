@@ -74,15 +74,7 @@ impl FilesEngine {
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         self.refresh_telling(progress)?;
         let mut index = self.take_index()?;
-        let found = match self.catch_up(&mut index, progress) {
-            Ok(pending) => self.search_steadily(&mut index, query, pending, progress),
-            // A full disk must not hide the sessions on it.
-            Err(_) => Index::open(None).and_then(|memory| {
-                index = memory;
-                self.catch_up(&mut index, progress)?;
-                self.search_in(&index, query)
-            }),
-        };
+        let found = self.search_steadily(&mut index, query, progress);
         // In memory, where none could be written.
         let unindexed = index.is_in_memory();
         self.index = Some(index);
@@ -94,23 +86,26 @@ impl FilesEngine {
         &mut self,
         index: &mut Index,
         query: &SearchQuery,
-        mut pending: u64,
         progress: &Progress,
     ) -> StoreResult<Hits> {
-        for _ in 0..PASSES {
-            let identity = self.catalogue()?.identity()?;
-            let mut hits = self.search_in(index, query)?;
-            hits.pending = pending;
-            if self.catalogue()?.identity()? == identity
-                && index.reached(CATALOGUE)?.mark == identity
-            {
-                return Ok(hits);
+        let mut is_first = true;
+        judge::steadily(|| {
+            if !std::mem::take(&mut is_first) {
+                self.refresh()?;
             }
-            self.refresh()?;
-            pending = self.catch_up(index, progress)?;
-        }
-        let hits = self.search_in(index, query)?;
-        Ok(Hits { pending, ..hits })
+            let before = (self.catalogue()?.identity()?, index.removals().ok());
+            let pending = match self.catch_up(index, progress) {
+                Ok(pending) => pending,
+                // A full disk must not hide the sessions on it.
+                Err(_) => {
+                    *index = Index::open(None)?;
+                    self.catch_up(index, progress)?
+                }
+            };
+            let hits = self.search_in(index, query)?;
+            let after = (self.catalogue()?.identity()?, index.removals().ok());
+            Ok((Hits { pending, ..hits }, after == before))
+        })
     }
 
     pub(super) fn derive_all_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
@@ -306,8 +301,8 @@ impl Candidates for Entries<'_> {
         Ok(found.map(|(_, record)| record.meta))
     }
 
-    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>> {
-        self.engine.catalogue()?.forks(log, seq)
+    fn forks(&mut self, log: i64) -> StoreResult<Vec<(i64, Seq)>> {
+        self.engine.catalogue()?.forks(log)
     }
 
     fn entry(&mut self, _: u64, log: i64, seq: Seq) -> StoreResult<Option<Entry>> {

@@ -100,13 +100,16 @@ impl Searcher {
     }
 
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
-        let pending = self.catch_up(progress)?;
-        let runner = self.runner.clone();
-        let index = self.index()?;
-        let numbers = index.numbers(&[])?;
-        let mut candidates = Candidates::new(runner, numbers);
-        let hits = judge::search(index, query, &mut candidates)?;
-        Ok(Hits { pending, ..hits })
+        judge::steadily(|| {
+            let before = self.index()?.removals()?;
+            let pending = self.catch_up(progress)?;
+            let runner = self.runner.clone();
+            let index = self.index()?;
+            let numbers = index.numbers(&[])?;
+            let mut candidates = Candidates::new(runner, numbers);
+            let hits = judge::search(index, query, &mut candidates)?;
+            Ok((Hits { pending, ..hits }, index.removals()? == before))
+        })
     }
 
     /// Updates the index within the time limit of `progress`. Returns the number of pending entries.

@@ -57,6 +57,9 @@ impl SealedStore {
         seen: &mut HashSet<Hash>,
         hits: &mut Hits,
     ) -> StoreResult<()> {
+        if query.said.session.is_some_and(|session| meta.id != session) {
+            return Ok(());
+        }
         self.keys.note(meta);
         self.key_of(meta.id, Unlocking::Quietly).await?;
         let meta = self.with_words(meta.clone(), Unlocking::Quietly).await?;
@@ -66,13 +69,19 @@ impl SealedStore {
         let lines = self.stored.read(meta.id, Seq::START, usize::MAX).await?;
         let log = Log::read(meta.id, Some(Head::START), Seq::START, &lines);
         let log = self.open_with(meta.id, log, Unlocking::Quietly).await?;
+        let mut count = 0;
         for entry in &log.entries {
             let text = entry.body.searchable();
-            let matches = !text.is_empty() && query.words.matches(&text) && query.admits(entry);
+            let matches =
+                !text.is_empty() && query.words.matches(&text) && query.said.admits(entry);
             // Forks share entries, which are found once.
             if matches && seen.insert(entry.hash) {
-                hits.add(query, entry, &meta, false);
+                count += 1;
+                hits.add(query, entry, &meta);
             }
+        }
+        if count > 0 {
+            hits.count(meta.id, count);
         }
         Ok(())
     }

@@ -16,6 +16,10 @@ use tertulia_core::session::SessionMeta;
 
 /// The whole database is one index source.
 const SOURCE: u64 = 0;
+/// Number of documents from which on their places are read at once, if they are no rarer than one in
+/// `SPARSE` entries.
+const MANY: usize = 20_000;
+const SPARSE: usize = 64;
 
 impl SqliteEngine {
     pub(super) fn search_patiently(
@@ -44,14 +48,18 @@ impl SqliteEngine {
 
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let (connection, index, say) = self.with_index()?;
-        let pending = catch_up(connection, index, &say, progress)?;
         let mut rows = Entries {
             connection,
             say: &say,
             lines: Lines::new(connection),
+            places: Places::default(),
         };
-        let hits = judge::search(index, query, &mut rows)?;
-        Ok(Hits { pending, ..hits })
+        judge::steadily(|| {
+            let before = index.removals()?;
+            let pending = catch_up(connection, index, &say, progress)?;
+            let hits = judge::search(index, query, &mut rows)?;
+            Ok((Hits { pending, ..hits }, index.removals()? == before))
+        })
     }
 }
 
@@ -60,10 +68,61 @@ struct Entries<'a> {
     connection: &'a Connection,
     say: &'a Say,
     lines: Lines<'a>,
+    places: Places,
+}
+
+/// Places of many documents, read at once.
+#[derive(Default)]
+struct Places {
+    first: u64,
+    /// Session and sequence number of the documents from the first on; session 0 for none.
+    of: Vec<(i64, Seq)>,
+}
+
+impl Places {
+    /// Reads the places of all documents between the oldest and the newest from the index over places,
+    /// which is quicker than one look-up for each if they are many.
+    fn read(connection: &Connection, documents: &[u64]) -> rusqlite::Result<Places> {
+        let (Some(newest), Some(first)) = (documents.first(), documents.last().copied()) else {
+            return Ok(Places::default());
+        };
+        let span = usize::try_from(newest - first).unwrap_or(usize::MAX);
+        if documents.len() < MANY || span / SPARSE > documents.len() {
+            return Ok(Places::default());
+        }
+        let mut of = vec![(0, Seq::START); span + 1];
+        let mut select = connection.prepare_cached(
+            "SELECT n, session, seq FROM entry INDEXED BY entry_by_place WHERE session > 0",
+        )?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let n = row.get::<_, i64>(0)?.cast_unsigned();
+            let at = usize::try_from(n.wrapping_sub(first)).unwrap_or(usize::MAX);
+            if let Some(place) = of.get_mut(at) {
+                *place = (row.get(1)?, Seq(row.get::<_, i64>(2)?.cast_unsigned()));
+            }
+        }
+        Ok(Places { first, of })
+    }
+
+    fn get(&self, document: u64) -> Option<Option<(i64, Seq)>> {
+        let at = usize::try_from(document.checked_sub(self.first)?).ok()?;
+        let place = self.of.get(at)?;
+        Some(Some(*place).filter(|(session, _)| *session > 0))
+    }
 }
 
 impl Candidates for Entries<'_> {
+    fn expect(&mut self, documents: &[u64]) -> StoreResult<()> {
+        self.places =
+            Places::read(self.connection, documents).map_err(self.say.of("cannot search"))?;
+        Ok(())
+    }
+
     fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>> {
+        if let Some(place) = self.places.get(document) {
+            return Ok(place);
+        }
         place_of(self.connection, document).map_err(self.say.of("cannot search"))
     }
 
@@ -74,8 +133,8 @@ impl Candidates for Entries<'_> {
             .map(|found| found.meta))
     }
 
-    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>> {
-        forks_with(self.connection, log, seq).map_err(self.say.of("cannot search"))
+    fn forks(&mut self, log: i64) -> StoreResult<Vec<(i64, Seq)>> {
+        forks_of(self.connection, log).map_err(self.say.of("cannot search"))
     }
 
     fn entry(&mut self, document: u64, _: i64, _: Seq) -> StoreResult<Option<Entry>> {
@@ -116,10 +175,12 @@ fn line_in(lines: &mut Lines<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<V
     }
 }
 
-fn forks_with(connection: &Connection, no: i64, seq: Seq) -> rusqlite::Result<Vec<i64>> {
+fn forks_of(connection: &Connection, no: i64) -> rusqlite::Result<Vec<(i64, Seq)>> {
     connection
-        .prepare_cached("SELECT no FROM session WHERE base = ?1 AND base_seq >= ?2")?
-        .query_map(params![no, seq.0], |row| row.get(0))?
+        .prepare_cached("SELECT no, base_seq FROM session WHERE base = ?1")?
+        .query_map([no], |row| {
+            Ok((row.get(0)?, Seq(row.get::<_, i64>(1)?.cast_unsigned())))
+        })?
         .collect()
 }
 
