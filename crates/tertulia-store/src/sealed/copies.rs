@@ -2,43 +2,78 @@
 //! entry on, so that neither store can take that of the other. With the key, the plain copy is sealed
 //! with it: sealing the same entry with the same key gives the same bytes.
 
-use super::swap::{refused, rewritten};
-use super::{KeyEntries, Openings, Unlocking, has_keys};
-use crate::sync::{Branch, BranchSource, Branches, Heads, Partner};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::swap::{refused, rewritten, unsealed_log};
+use super::{KeyEntries, Openings, SealedStore, Unlocking, has_keys};
+use crate::sync::{Branch, BranchSource, Branches, CHUNK, Heads, Partner};
 use crate::{Adopted, Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
-use tertulia_core::seal::KeyEntry;
+use tertulia_core::seal::{KeyEntry, SessionKeys};
 use tertulia_core::session::Log;
 
-/// A plain copy whose entries are sealed now.
+/// A copy whose entries are sealed like those of the other one now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedCopy {
     /// The session.
     pub session: SessionId,
-    /// Number of entries that only the plain copy had.
+    /// Number of entries that only that copy had.
     pub entries: u64,
-    /// True if the copy of this store was sealed; false if the entries of the other one's copy, which
-    /// stays plain, were sealed here.
+    /// True if it is the copy of this store; false if it is that of the other one, which stays as it is:
+    /// its entries were sealed here.
     pub is_ours: bool,
+    /// True if the copy was sealed with another key before, and not plain.
+    pub had_key: bool,
     /// The fork that keeps the entries, if the sealed session was continued, too.
     pub fork: Option<SessionId>,
 }
 
+impl SealedStore {
+    /// Returns the keys of a branch as it was written first: a session that keeps it as a fork has other
+    /// numbers. `None` if it is not sealed.
+    pub(crate) async fn keys_of_branch(
+        &self,
+        source: &dyn BranchSource,
+        branch: &Branch,
+    ) -> StoreResult<Option<Arc<SessionKeys>>> {
+        let entries = key_entries(source, branch.id, branch.head.seq).await?;
+        let Some((entries, sealing)) = entries.and_then(|it| it.sealing().map(|of| (it, of)))
+        else {
+            return Ok(None);
+        };
+        let entries = Some(entries).filter(|entries| !entries.keyed.is_empty());
+        let unlocked = self
+            .keys()
+            .unlock(branch.id, &sealing, entries, Unlocking::Unattended);
+        unlocked.await.map(Some)
+    }
+}
+
 impl Sessions {
     /// Seals what this store or `there` has in plain of sessions that the other one has sealed, where
-    /// the key is at hand. Others stay as they are.
+    /// the key is at hand. Of two keys, all stores choose the same. Others stay as they are.
     pub async fn seal_copies(
         &self,
         there: &dyn Partner,
         (ours, theirs): (&Heads, &Heads),
     ) -> StoreResult<Vec<SealedCopy>> {
         let mut done = Vec::new();
-        for (our, their) in ours.sealed_in_one(theirs) {
-            let sealed = match our.sealed {
-                Some(true) => self.seal_theirs(there, &our, &their).await,
-                _ => self.seal_ours(there, &our, &their).await,
+        let mut left: Vec<SessionId> = Vec::new();
+        for (our, their) in ours.sealed_otherwise(theirs) {
+            // A fork with a sealed copy of its own would get another key than that.
+            if !left.is_empty() {
+                let forks = self.forks_of(our.id).await?;
+                if forks.iter().any(|fork| left.contains(&fork.id)) {
+                    continue;
+                }
+            }
+            let sealed = match self.whose_seal(there, &our, &their).await? {
+                Whose::Both => continue,
+                Whose::Ours => self.seal_theirs(there, &our, &their).await,
+                Whose::Theirs => self.seal_ours(there, &our, &their).await,
             };
             match sealed {
                 Ok(copy) => done.extend(copy),
@@ -50,15 +85,42 @@ impl Sessions {
                     | StoreError::Exists(_)
                     | StoreError::TooLarge { .. }
                     | StoreError::NotFound(_),
-                ) => {}
-                Err(error) if error.is_damage() => {}
+                ) => left.push(our.id),
+                Err(error) if error.is_damage() => left.push(our.id),
                 Err(error) => return Err(error),
             }
         }
         Ok(done)
     }
 
-    /// Seals the plain copy of this store with the key of the other one's.
+    /// Returns which of two copies, one of which is sealed at least, the other one is to be sealed like.
+    async fn whose_seal(
+        &self,
+        there: &dyn Partner,
+        our: &Branch,
+        their: &Branch,
+    ) -> StoreResult<Whose> {
+        if our.sealed != Some(true) {
+            return Ok(Whose::Theirs);
+        }
+        if their.sealed != Some(true) {
+            return Ok(Whose::Ours);
+        }
+        let first = Seq::START.next();
+        let here = Branches::of(self.stored());
+        let ours = here.head_at(our.id, first).await?;
+        let theirs = there.head_at(their.id, first).await?;
+        // Any order will do that is the same everywhere.
+        Ok(
+            match ours.map(|it| it.hash).cmp(&theirs.map(|it| it.hash)) {
+                Ordering::Less => Whose::Ours,
+                Ordering::Equal => Whose::Both,
+                Ordering::Greater => Whose::Theirs,
+            },
+        )
+    }
+
+    /// Seals the copy of this store with the key of the other one's.
     async fn seal_ours(
         &self,
         there: &dyn Partner,
@@ -67,7 +129,7 @@ impl Sessions {
     ) -> StoreResult<Option<SealedCopy>> {
         let here = Branches::of(self.stored());
         let common = common_entries(&here, our, there, their).await?;
-        let Some(copy) = key_entries(there, their.id, common).await? else {
+        let Some(copy) = key_entries(there, their.id, Seq(common)).await? else {
             return Ok(None);
         };
         self.seal_like(our.id, copy).await?;
@@ -75,11 +137,13 @@ impl Sessions {
             session: our.id,
             entries: our.head.seq.0 - common,
             is_ours: true,
+            had_key: our.sealed == Some(true),
             fork: None,
         }))
     }
 
-    /// Seals the entries that only the other store's plain copy has, and keeps them here.
+    /// Seals the entries that only the other store's copy has with the key of this one's, and keeps them
+    /// here.
     async fn seal_theirs(
         &self,
         there: &dyn Partner,
@@ -101,13 +165,18 @@ impl Sessions {
             return Ok(None);
         };
         let key = key.until(Seq(common));
+        let their_key = self.sealed_store().keys_of_branch(there, their).await?;
         let lines = there.lines(their.id, Seq::START, usize::MAX).await?;
         let log = Log::read(their.id, Some(Head::START), Seq::START, &lines);
         if let Some(damage) = log.damage.first() {
-            return Err(StoreError::damaged("the plain copy", damage.to_string()));
+            return Err(StoreError::damaged("the other copy", damage.to_string()));
         }
-        let openings = Openings::of(&log.entries);
-        let sealed = rewritten(&log.entries, |head, entry| {
+        let plain = match their_key {
+            Some(their_key) => unsealed_log(&their_key, &log.entries)?,
+            None => log.entries,
+        };
+        let openings = Openings::of(&plain);
+        let sealed = rewritten(&plain, |head, entry| {
             key.seal_entry(head, &openings.numbering_at(entry.seq), entry)
         })?;
         let text: String = sealed
@@ -125,13 +194,22 @@ impl Sessions {
             session: our.id,
             entries,
             is_ours: false,
+            had_key: their.sealed == Some(true),
             fork,
         }))
     }
 }
 
-/// Returns the number of entries at the beginning that a sealed and a plain copy of a session have in
-/// common. They keep their ids when they are sealed.
+/// Which of two copies keeps its seal.
+enum Whose {
+    /// They are sealed alike.
+    Both,
+    Ours,
+    Theirs,
+}
+
+/// Returns the number of entries at the beginning that two copies of a session have in common, which are
+/// sealed differently. They keep their ids when they are sealed.
 pub(crate) async fn common_entries(
     one: &dyn BranchSource,
     of: &Branch,
@@ -154,24 +232,40 @@ pub(crate) async fn common_entries(
     Ok(low)
 }
 
-/// Returns what the keys of a sealed copy are found by, up to the entry `common`.
+/// Returns what the keys of a sealed copy are found by, up to the entry `end`.
 async fn key_entries(
     source: &dyn BranchSource,
     id: SessionId,
-    common: u64,
+    end: Seq,
 ) -> StoreResult<Option<KeyEntries>> {
-    let common = usize::try_from(common).unwrap_or(usize::MAX);
-    let lines = source.lines(id, Seq::START, common.max(1)).await?;
-    let log = Log::read(id, Some(Head::START), Seq::START, &lines);
-    let openings = Openings::of(&log.entries);
-    let keyed = log.entries.iter().filter(|entry| has_keys(entry));
-    let keyed = keyed.map(|entry| KeyEntry {
-        entry: entry.clone(),
-        numbering: openings.numbering_at(entry.seq),
-    });
-    let keyed = keyed.collect();
-    let opening = log.entries.first().cloned();
-    Ok(opening.map(|opening| KeyEntries { opening, keyed }))
+    let mut found: Option<KeyEntries> = None;
+    let mut openings = Openings::default();
+    let mut at = Head::START;
+    loop {
+        let left = usize::try_from(end.0.max(1) - at.seq.0).unwrap_or(CHUNK);
+        let lines = source.lines(id, at.seq, left.min(CHUNK)).await?;
+        let log = Log::read(id, Some(at), at.seq, &lines);
+        let Some(last) = log.entries.last() else {
+            return Ok(found);
+        };
+        at = last.head();
+        for entry in log.entries {
+            openings.add(&entry);
+            if has_keys(&entry) || found.is_none() {
+                let numbering = openings.numbering_at(entry.seq);
+                match &mut found {
+                    Some(found) => found.keyed.push(KeyEntry { entry, numbering }),
+                    None => {
+                        let (opening, keyed) = (entry, Vec::new());
+                        found = Some(KeyEntries { opening, keyed });
+                    }
+                }
+            }
+        }
+        if at.seq >= end {
+            return Ok(found);
+        }
+    }
 }
 
 async fn entry_at(

@@ -119,6 +119,17 @@ pub(super) struct KeyEntries {
     pub(super) keyed: Vec<KeyEntry>,
 }
 
+impl KeyEntries {
+    /// Returns how the session is sealed, if it is.
+    pub(super) fn sealing(&self) -> Option<Sealing> {
+        let seal = self.opening.body.seal()?.clone();
+        Some(Sealing {
+            seal: Seal { data: None, ..seal },
+            keyed: self.keyed.iter().map(|keyed| keyed.entry.head()).collect(),
+        })
+    }
+}
+
 impl From<Arc<dyn KeySource>> for Keys {
     fn from(source: Arc<dyn KeySource>) -> Keys {
         Keys {

@@ -20,12 +20,16 @@ pub(super) struct Openings {
 
 impl Openings {
     pub(super) fn of(entries: &[Entry]) -> Openings {
-        let is_opening = |entry: &&Entry| matches!(entry.body, Body::Created(_) | Body::Forked(_));
-        let openings = entries.iter().filter(is_opening);
-        Openings {
-            found: openings
-                .map(|entry| (entry.seq, entry.opened_branch().is_some()))
-                .collect(),
+        let mut openings = Openings::default();
+        entries.iter().for_each(|entry| openings.add(entry));
+        openings
+    }
+
+    /// Notes the next entry of the log.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        if matches!(entry.body, Body::Created(_) | Body::Forked(_)) {
+            let is_branch = entry.opened_branch().is_some();
+            self.found.push((entry.seq, is_branch));
         }
     }
 

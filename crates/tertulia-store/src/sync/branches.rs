@@ -15,6 +15,7 @@ use crate::{NewSession, SessionLock, Sessions, Store, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Numbering, Origin, Relation, SealState};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, DamagedSession, Filter, Lookup, Page, Row, Trash};
+use tertulia_core::seal::SessionKeys;
 use tertulia_core::session::{Line, SessionMeta};
 
 /// The branches of a store.
@@ -51,7 +52,7 @@ impl<'a> Branches<'a> {
         }
     }
 
-    async fn check_keys(
+    pub(super) async fn check_keys(
         &self,
         id: SessionId,
         base: Option<(SessionId, Seq)>,
@@ -200,6 +201,16 @@ impl BranchSource for Branches<'_> {
 
     async fn fixed(&self, id: SessionId) -> StoreResult<Seq> {
         self.last_referred(id).await
+    }
+
+    async fn keys(&self, branch: &Branch) -> StoreResult<Option<Arc<SessionKeys>>> {
+        let Some(keys) = self.keys else {
+            return Ok(None);
+        };
+        match keys.keys_of_branch(self, branch).await {
+            Err(StoreError::Sealed { .. }) => Ok(None),
+            keys => keys,
+        }
     }
 }
 

@@ -1,16 +1,32 @@
 //! Merges titles, tags and trash that were changed in two stores into one end of a log.
 
+use std::sync::Arc;
+
 use super::branches::check_sealed;
 use super::check::check_more;
 use super::{Branch, BranchSource, Branches, CHUNK_BYTES, MergedEnd, Placing};
 use crate::{Doing, StoreError, StoreResult};
-use tertulia_core::entry::{Body, Entry, Hash, Head, Tail, merged_tail};
+use tertulia_core::entry::{
+    Body, Entry, Head, Origin, SealedChanges, Tail, can_be_merged, merged_tail,
+};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Page, Trash};
+use tertulia_core::seal::{SealError, SessionKeys};
 use tertulia_core::session::{Log, SessionMeta};
 
 /// Number of lines that are read at once of an end.
 const LINES: usize = 200;
+
+/// Returns merged entries; `None` if some of them cannot be: an entry that is not what the key sealed stays
+/// where it is, and so the branches stay apart.
+fn merged_or_apart(
+    merged: Result<Option<Vec<Entry>>, SealError>,
+) -> StoreResult<Option<Vec<Entry>>> {
+    match merged {
+        Err(SealError::Altered) => Ok(None),
+        merged => merged.map_err(|error| StoreError::failed("cannot merge changes", error)),
+    }
+}
 
 /// Returns the entries of a branch after one of them; `None` if they are too long to be written at
 /// once.
@@ -62,24 +78,37 @@ impl Placing<'_> {
             return Ok(None);
         };
         let end = |entries, fixed| Tail { entries, fixed };
-        let failed = |error| StoreError::failed("cannot merge changes", error);
-        // Most sessions that diverged have words on both sides: no fork need be looked for.
-        let free = (end(&ours, Seq::START), end(&theirs, Seq::START));
-        if merged_tail(common, free.0, free.1)
-            .map_err(failed)?
-            .is_none()
-        {
+        // Most sessions that diverged have words on both sides: neither forks nor keys need be looked for.
+        if !can_be_merged(end(&ours, Seq::START), end(&theirs, Seq::START)) {
             return Ok(None);
         }
+        let is_sealed = |entry: &Entry| matches!(entry.body, Body::Sealed(_));
+        let keys = match ours.iter().chain(&theirs).any(is_sealed) {
+            true => self.keys(member).await?,
+            false => None,
+        };
+        let sealed = match &keys {
+            Some(keys) => SealedChanges::Reseal(keys),
+            None => SealedChanges::Stay,
+        };
         let fixed = self.source.fixed(self.branch.id).await?;
         let held = self.target.fixed(member.id).await?;
-        let merged = merged_tail(common, end(&ours, fixed), end(&theirs, held));
-        Ok(merged.map_err(failed)?.map(|entries| MergedEnd {
+        let merged = merged_tail(common, end(&ours, fixed), end(&theirs, held), sealed);
+        Ok(merged_or_apart(merged)?.map(|entries| MergedEnd {
             after: member.head,
             common,
             fixed,
             entries,
         }))
+    }
+
+    /// Returns the keys of a sealed branch and of a member of the target that continues the same entries.
+    /// Only one of the two can have keys that the other lacks, or their changes cannot be merged.
+    async fn keys(&self, member: &Branch) -> StoreResult<Option<Arc<SessionKeys>>> {
+        let ours = self.source.keys(self.branch).await?;
+        let theirs = self.target.keys(member).await?;
+        let both = ours.into_iter().chain(theirs);
+        Ok(both.max_by_key(|keys| keys.entries().count()))
     }
 
     /// Gives a member of the target its new end. Returns the number of entries that it has more, and
@@ -100,43 +129,64 @@ impl Placing<'_> {
 }
 
 impl Branches<'_> {
+    /// Returns the last entry of a branch that a fork or a merge refers to.
     pub(super) async fn last_referred(&self, id: SessionId) -> StoreResult<Seq> {
+        let mut last = Seq::START;
+        for head in self.references_to(id).await? {
+            if self.stored_head(id, head.seq).await? == Some(head) {
+                last = last.max(head.seq);
+            }
+        }
+        let Some(kept) = self.kept_by(id).await? else {
+            return Ok(last);
+        };
+        let numbering = &kept.numbering;
+        let mut opening = numbering.shared().next();
+        while !numbering.is_last_part(opening) {
+            opening = opening.next();
+        }
+        // The fork is called after its first entry, so that one stays.
+        let first = numbering.original(opening.next());
+        let mut last = numbering.original(last).max(first);
+        // What was made from the branch on another machine names the session that it continues, which
+        // may have another entry in that place here.
+        for head in self.references_to(kept.root).await? {
+            if self.head_at(id, head.seq).await? == Some(head) {
+                last = last.max(head.seq);
+            }
+        }
+        Ok(last)
+    }
+
+    /// Returns the entries of a session, as far as other sessions refer to it. A number alone may mean an
+    /// entry that another store has in this place: the hash tells.
+    async fn references_to(&self, id: SessionId) -> StoreResult<Vec<Head>> {
         let filter = Filter {
             parent: Some(id),
             trash: Trash::With,
             ..Filter::default()
         };
         let mut page = Page::first(500);
-        let mut last = Seq::START;
+        let mut found = Vec::new();
         loop {
             let listing = self.store.list(&filter, &page).await?;
             for row in &listing.rows {
-                last = last.max(self.referred_by(&row.meta, id).await?);
+                self.add_references(&row.meta, id, &mut found).await?;
             }
             match listing.next {
                 Some(next) => page.cursor = Some(next),
-                None => break,
+                None => return Ok(found),
             }
         }
-        Ok(match self.kept_by(id).await? {
-            Some(kept) => {
-                let numbering = &kept.numbering;
-                let mut opening = numbering.shared().next();
-                while !numbering.is_last_part(opening) {
-                    opening = opening.next();
-                }
-                // The fork is called after its first entry, so that one stays.
-                let first = numbering.original(opening.next());
-                numbering.original(last).max(first)
-            }
-            None => last,
-        })
     }
 
-    /// Returns the last entry of a session that another one refers to. A number alone may mean an
-    /// entry that another store has in this place: the hash must be the same.
-    async fn referred_by(&self, child: &SessionMeta, id: SessionId) -> StoreResult<Seq> {
-        let mut origins: Vec<(Seq, Option<Hash>)> = Vec::new();
+    /// Adds the entries of a session that a child of it refers to.
+    async fn add_references(
+        &self,
+        child: &SessionMeta,
+        id: SessionId,
+        found: &mut Vec<Head>,
+    ) -> StoreResult<()> {
         if child.merged.is_some()
             && let Some((_, opening)) = self.last_opening(child.id, child.head.seq).await?
             && let Some(joins) = self.entry(child.id, opening.next()).await?
@@ -144,19 +194,11 @@ impl Branches<'_> {
         {
             let named = [merged.ours, merged.theirs].into_iter();
             let named = named.filter(|origin| origin.id == id);
-            origins.extend(named.map(|origin| (origin.seq, Some(origin.hash))));
+            found.extend(named.map(|Origin { seq, hash, .. }| Head { seq, hash }));
         } else if let Some(parent) = child.parent.as_ref().filter(|parent| parent.id == id) {
-            let shared = self.stored_head(child.id, parent.seq).await?;
-            origins.push((parent.seq, shared.map(|head| head.hash)));
+            found.extend(self.stored_head(child.id, parent.seq).await?);
         }
-        let mut last = Seq::START;
-        for (seq, hash) in origins {
-            let here = self.stored_head(id, seq).await?.map(|head| head.hash);
-            if here == hash {
-                last = last.max(seq);
-            }
-        }
-        Ok(last)
+        Ok(())
     }
 
     pub(super) async fn replace_end(&self, id: SessionId, end: &MergedEnd) -> StoreResult<Head> {
@@ -186,9 +228,9 @@ impl Branches<'_> {
             entries: &end.entries,
             fixed: end.fixed,
         };
-        let merged = merged_tail(end.common, old, new);
-        let merged = merged.map_err(|error| StoreError::failed("cannot merge changes", error))?;
-        if merged.as_deref() != Some(&end.entries) {
+        // The other store has the key of a sealed session; this one may not have it.
+        let merged = merged_tail(end.common, old, new, SealedChanges::Moved(&end.entries));
+        if merged_or_apart(merged)?.as_deref() != Some(&end.entries) {
             return Err(refused());
         }
         // Only what differs is written again.
@@ -202,12 +244,16 @@ impl Branches<'_> {
             return Err(refused());
         }
         let kept = self.kept(&meta).await?;
+        let place = match &kept {
+            Some(kept) => kept.numbering.stored(common.seq),
+            None => common.seq,
+        };
+        self.check_keys(id, Some((id, place)), more).await?;
         let Some(kept) = kept else {
             let store = self.store;
             store.replace_end(id, meta.head, common, more).await?;
             return Ok(end.entries.last().map_or(end.after, Entry::head));
         };
-        let place = kept.numbering.stored(common.seq);
         // What stands before the last opening belongs to another session.
         if !kept.numbering.is_last_part(place) {
             return Err(refused());

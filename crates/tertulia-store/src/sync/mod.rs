@@ -22,6 +22,8 @@ mod merged_end;
 mod place;
 mod transfer;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,7 @@ use super::StoreResult;
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, DamagedSession};
+use tertulia_core::seal::SessionKeys;
 use tertulia_core::session::Line;
 
 /// Approximate number of entries that are read or written at once.
@@ -115,6 +118,11 @@ pub trait BranchSource: Send + Sync {
 
     /// Returns the last entry of a branch that a fork or a merge refers to, or [`Seq::START`].
     async fn fixed(&self, id: SessionId) -> StoreResult<Seq>;
+
+    /// Returns the keys of a sealed branch, if they are at hand here.
+    async fn keys(&self, _branch: &Branch) -> StoreResult<Option<Arc<SessionKeys>>> {
+        Ok(None)
+    }
 }
 
 /// A store that sessions are moved from and to.

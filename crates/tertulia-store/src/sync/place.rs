@@ -194,7 +194,10 @@ impl Placing<'_> {
     /// Returns the entry of another session from which the target has the beginning of the branch.
     async fn base(&self) -> StoreResult<Option<Origin>> {
         for origin in self.source.origins(self.branch.id).await? {
-            if self.target.has(&origin).await? {
+            // A fork that was sealed without its original has a beginning of its own.
+            let own = self.source.head_at(self.branch.id, origin.seq).await?;
+            let is_shared = own.is_some_and(|own| own.hash == origin.hash);
+            if is_shared && self.target.has(&origin).await? {
                 return Ok(Some(origin));
             }
         }

@@ -1,5 +1,6 @@
 //! Compares the branches of two partners and moves what one of them lacks.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -70,10 +71,18 @@ impl Heads {
     /// Returns the branches, bases before their forks, so that a fork finds what it shares. Of one
     /// session, the branch with its own id comes first.
     fn in_order(&self) -> Vec<Branch> {
-        let branches = || self.families.values().flatten();
+        let depth = self.depths();
+        let mut ordered: Vec<Branch> = self.families.values().flatten().cloned().collect();
+        ordered.sort_by_cached_key(|branch| (depth(branch.id), branch.id));
+        ordered
+    }
+
+    /// Returns how many sessions a session was forked from, one from the other.
+    fn depths(&self) -> impl Fn(SessionId) -> usize {
+        let branches = self.families.values().flatten();
         let bases: HashMap<SessionId, Option<SessionId>> =
-            branches().map(|branch| (branch.id, branch.base)).collect();
-        let depth = |id: SessionId| {
+            branches.map(|branch| (branch.id, branch.base)).collect();
+        move |id| {
             let mut seen = HashSet::new();
             let mut at = id;
             while let Some(Some(base)) = bases.get(&at) {
@@ -83,15 +92,13 @@ impl Heads {
                 at = *base;
             }
             seen.len()
-        };
-        let mut ordered: Vec<Branch> = branches().cloned().collect();
-        ordered.sort_by_cached_key(|branch| (depth(branch.id), branch.id));
-        ordered
+        }
     }
 
-    /// Returns the sessions that one store has sealed and the other one in plain: the copies of this
-    /// one and of `other`.
-    pub(crate) fn sealed_in_one(&self, other: &Heads) -> Vec<(Branch, Branch)> {
+    /// Returns the sessions that the two stores may have sealed differently, or only one of them: the
+    /// copies of this one and of `other`, forks before their bases, with which those would be sealed that
+    /// have no sealed copy of their own.
+    pub(crate) fn sealed_otherwise(&self, other: &Heads) -> Vec<(Branch, Branch)> {
         let own = |heads: &Heads, root: &SessionId| {
             let family = heads.families.get(root)?;
             let mut found = family.iter().filter(|branch| branch.id == *root);
@@ -99,10 +106,12 @@ impl Heads {
         };
         let roots = self.families.keys();
         let both = roots.filter_map(|root| Some((own(self, root)?, own(other, root)?)));
-        let mut found: Vec<(Branch, Branch)> = both
-            .filter(|(our, their)| is_sealed_otherwise(our, their))
-            .collect();
-        found.sort_by_key(|(our, _)| our.id);
+        let may_differ = |(our, their): &(Branch, Branch)| {
+            is_sealed_in_one(our, their) || (are_sealed(our, their) && our.head != their.head)
+        };
+        let mut found: Vec<(Branch, Branch)> = both.filter(may_differ).collect();
+        let depth = self.depths();
+        found.sort_by_cached_key(|(our, _)| (Reverse(depth(our.id)), our.id));
         found
     }
 
@@ -135,10 +144,13 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Returns true if the session is sealed in one store and plain in the other: neither can take
-    /// that of the other.
-    pub fn is_sealed_in_one(&self) -> bool {
-        matches!(self.error, StoreError::SealedInOne { .. })
+    /// Returns true if the session is sealed in one store and plain in the other, or with other keys:
+    /// neither can take that of the other.
+    pub fn is_sealed_otherwise(&self) -> bool {
+        matches!(
+            self.error,
+            StoreError::SealedInOne { .. } | StoreError::SealedTwice { .. }
+        )
     }
 
     /// Returns true if the session is open in the target, so that a later transfer moves it.
@@ -293,26 +305,35 @@ async fn explained(
     (source, branch): (&dyn Partner, &Branch),
     (target, members): (&dyn Partner, &[Branch]),
 ) -> StoreResult<StoreError> {
-    let mut others = members
-        .iter()
-        .filter(|member| is_sealed_otherwise(member, branch));
-    let (StoreError::Exists(id), Some(member)) = (&error, others.next()) else {
+    let StoreError::Exists(id) = error else {
+        return Ok(error);
+    };
+    if members.iter().any(|member| are_sealed(member, branch)) {
+        return Ok(StoreError::SealedTwice { id });
+    }
+    let mut others = members.iter();
+    let Some(member) = others.find(|member| is_sealed_in_one(member, branch)) else {
         return Ok(error);
     };
     let common = common_entries(source, branch, target, member).await?;
     let in_target = member.sealed == Some(true);
     let plain = if in_target { branch } else { member };
     Ok(StoreError::SealedInOne {
-        id: *id,
+        id,
         in_target,
         only_plain: plain.head.seq.0 - common,
     })
 }
 
 /// Returns true if one of two branches is sealed and the other is not, as far as that is known.
-fn is_sealed_otherwise(one: &Branch, other: &Branch) -> bool {
+fn is_sealed_in_one(one: &Branch, other: &Branch) -> bool {
     let known = one.sealed.zip(other.sealed);
     known.is_some_and(|(one, other)| one != other)
+}
+
+/// Returns true if both branches are known to be sealed.
+fn are_sealed(one: &Branch, other: &Branch) -> bool {
+    one.sealed == Some(true) && other.sealed == Some(true)
 }
 
 /// Returns true for an error that the next session would meet, too.
