@@ -275,6 +275,7 @@ impl Intake<'_> {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         };
         let own = said[parted.shared..].concat();

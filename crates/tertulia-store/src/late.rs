@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use super::worker::on_thread;
 use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
-    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult,
+    Rebuilt, Report, SessionLock, Store, StoreError, StoreResult, Unsent,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -113,6 +113,17 @@ impl Store for LateStore {
         match self.known() {
             Some(store) => store.draft(id).await,
             None => Ok(None),
+        }
+    }
+
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        self.store().await?.keep_unsent(id, unsent).await
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        match self.known() {
+            Some(store) => store.unsent(id).await,
+            None => Ok(Vec::new()),
         }
     }
 

@@ -22,6 +22,7 @@ mod coverage;
 mod facts;
 mod figures;
 mod record;
+mod state;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,12 +40,12 @@ pub use figures::FileTouched;
 /// Name of the derived file.
 pub(super) const NAME: &str = "ledger";
 /// Changes whenever rows are derived differently; a ledger of another version is rebuilt.
-const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 /// How long removing a purged session waits for another process that catches up.
 const PURGE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// - `state`: whether all sessions were counted once, and the last one that a call with little time
-///   looked at.
+/// - `state`: whether all sessions were counted once, the last one that a call with little time
+///   looked at, and how often sessions were removed.
 /// - `session`: one row per session. Its own entries follow `base`; `seq` and `hash` are the
 ///   watermark. `messages`, `first` and `last` are of its own messages, `unread` counts entries that
 ///   could not be read. `program` and `original` name the session that it was imported from,
@@ -58,8 +59,8 @@ const PURGE_PATIENCE: Duration = Duration::from_secs(5);
 /// - `file`: files that a call names.
 /// - `name`, `path`: models, agents and tools; files.
 const SCHEMA: &str = "
-CREATE TABLE state(complete INTEGER NOT NULL, reached TEXT);
-INSERT INTO state VALUES(0, NULL);
+CREATE TABLE state(complete INTEGER NOT NULL, reached TEXT, removals INTEGER NOT NULL);
+INSERT INTO state VALUES(0, NULL, 0);
 CREATE TABLE name(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE path(no INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE session(

@@ -282,6 +282,7 @@ fn opening(merge: &NewMerge) -> (Head, Option<Origin>, Body) {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: None,
                 seal: None,
             });
             (*head, Some(from), opening)

@@ -265,6 +265,11 @@ pub(super) fn left_alone(session: SessionId, seq: Seq) -> String {
     )
 }
 
+/// Describes a fork that a repair leaves as it is, because the session that it continues is left.
+pub(super) fn left_like_its_base(session: SessionId) -> String {
+    format!("session {session}: left as it is, like the session that it continues")
+}
+
 /// Describes losses and alterations for the report.
 pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
     let words = |places: &[Seq], of_one: &str, of_more: &str| match places {

@@ -24,7 +24,7 @@ use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{
     CheckMode, Compressed, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError,
-    StoreResult, check_whole, place,
+    StoreResult, Unsent, check_whole, place,
 };
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
@@ -358,6 +358,14 @@ impl Engine for FilesEngine {
         let lines = self.read(id, draft.after.seq, usize::MAX)?;
         let end = self.head_of(&path)?;
         Ok(draft.if_current(&lines, end))
+    }
+
+    fn keep_unsent(&mut self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        self.keep_unsent_words(id, unsent)
+    }
+
+    fn unsent(&mut self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.unsent_words(id)
     }
 
     fn purge(&mut self, id: SessionId) -> StoreResult<()> {

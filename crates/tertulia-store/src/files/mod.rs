@@ -44,6 +44,7 @@ mod sizes;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod unsent;
 
 use std::path::{Path, PathBuf};
 

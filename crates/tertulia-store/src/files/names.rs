@@ -31,6 +31,9 @@ pub(super) const HOLDER: &str = "writer";
 /// Partial answers.
 pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 
+/// Ends the names of files with words that are not in a log yet, in the folder of partial answers.
+pub(super) const UNSENT_SUFFIX: &str = ".unsent.json";
+
 const LIVE_EXTENSION: &str = "jsonl";
 const SHARED_EXTENSION: &str = "shared";
 const BASE: &str = ".base";
@@ -207,6 +210,18 @@ pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
         })
         .map(|entry| entry.path())
         .collect()
+}
+
+/// Returns the sessions with words that are not in their logs yet.
+pub(super) fn unsent_in(drafts: &Path) -> StoreResult<Vec<SessionId>> {
+    if !drafts.is_dir() {
+        return Ok(Vec::new());
+    }
+    let id_of = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_suffix(UNSENT_SUFFIX)?.parse().ok()
+    };
+    Ok(files_in(drafts)?.into_iter().filter_map(id_of).collect())
 }
 
 /// Directory scan of a store.

@@ -1,7 +1,5 @@
 //! Ownership in the catalogue: which log holds the entry that each fork continues.
 
-use rusqlite::params;
-
 use super::catalogue::Catalogue;
 use super::names::Key;
 use crate::StoreResult;
@@ -42,12 +40,14 @@ impl Catalogue {
         })
     }
 
-    /// Returns the logs that continue a log from `seq` or a later entry.
-    pub(super) fn forks(&self, no: i64, seq: Seq) -> StoreResult<Vec<i64>> {
+    /// Returns the logs that continue a log, each with the last entry that it shares.
+    pub(super) fn forks(&self, no: i64) -> StoreResult<Vec<(i64, Seq)>> {
         self.run(|connection| {
             connection
-                .prepare_cached("SELECT no FROM log WHERE owner = ?1 AND base_seq >= ?2")?
-                .query_map(params![no, seq.0.cast_signed()], |row| row.get(0))?
+                .prepare_cached("SELECT no, base_seq FROM log WHERE owner = ?1")?
+                .query_map([no], |row| {
+                    Ok((row.get(0)?, Seq(row.get::<_, i64>(1)?.cast_unsigned())))
+                })?
                 .collect()
         })
     }

@@ -40,6 +40,7 @@ impl FilesEngine {
         // The log is removed last: while it exists, an interrupted purge can be repeated.
         remove(&self.draft_path(id))?;
         remove(&place::with_suffix(&self.draft_path(id), ".new"))?;
+        remove(&self.unsent_path(id))?;
         remove_log(&path)?;
         self.marks.remove(id);
         drop(log);

@@ -13,7 +13,9 @@ use super::engine::{FilesEngine, as_lines};
 use super::log_file::{self, is_there};
 use super::names::{Key, LIVE, LogName, Walk};
 use super::purge::remove;
-use crate::salvage::{Known, all_lost, derived_id, in_words, left_alone, salvage};
+use crate::salvage::{
+    Known, all_lost, derived_id, in_words, left_alone, left_like_its_base, salvage,
+};
 use crate::{Progress, Report, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{EntryId, Seq, SessionId};
@@ -67,10 +69,7 @@ impl FilesEngine {
             let base = family.origins.get(&key).map(|(base, _)| base);
             if base.is_some_and(|base| left.contains(base)) {
                 left.insert(key);
-                report.lost.push(format!(
-                    "session {}: left as it is, like the session that it continues",
-                    key.0
-                ));
+                report.lost.push(left_like_its_base(key.0));
             } else if !self.salvage_log(family, key, now, &mut report)? {
                 left.insert(key);
             }
@@ -339,6 +338,7 @@ fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Opt
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }),
         redacted: BTreeMap::new(),

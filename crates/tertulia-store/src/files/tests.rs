@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tertulia_core::entry::{Body, Entry, Head, NewEntry};
 use tertulia_core::id::{EntryId, SessionId};
-use tertulia_core::query::{Filter, SearchQuery};
+use tertulia_core::query::{Filter, HitFilter, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_testkit::logs::{created, human};
 use uuid::Uuid;
@@ -84,8 +84,7 @@ fn a_search_says_that_its_index_could_not_be_kept() {
     let query = SearchQuery {
         words: SearchTerms::parse("hello").unwrap(),
         filter: Filter::default(),
-        speaker: None,
-        role: None,
+        said: HitFilter::default(),
         limit: 10,
     };
     let search = |engine: &mut FilesEngine| engine.search(&query, &Progress::unseen()).unwrap();

@@ -370,6 +370,7 @@ fn fork_opening(talk: &Foreign, id: SessionId, branch: &Branch) -> NewEntry {
         project: talk.source.project.clone(),
         project_ids: talk.source.project_ids.clone(),
         cwd: talk.source.cwd.clone(),
+        terms: None,
         seal: None,
     };
     let first = talk.said.get(branch.shared);

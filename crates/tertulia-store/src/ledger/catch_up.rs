@@ -58,6 +58,7 @@ impl Ledger {
         progress: &Progress,
     ) -> StoreResult<CaughtUp> {
         let mut run = Run {
+            removals: 0,
             ledger: self,
             store,
             deadline: progress.deadline(),
@@ -68,6 +69,7 @@ impl Ledger {
         };
         for _ in 0..ATTEMPTS {
             run.skipped = false;
+            run.removals = run.ledger.removals()?;
             match extent {
                 Extent::All => run.all(progress).await?,
                 Extent::Newest => {
@@ -76,7 +78,8 @@ impl Ledger {
                 }
             }
             run.flush()?;
-            // What another process has begun to read may not be whole yet.
+            // What another process has begun to read may not be whole yet. If it has removed sessions,
+            // others that are new were not written.
             if !run.skipped || run.is_over() {
                 break;
             }
@@ -87,6 +90,8 @@ impl Ledger {
 
 /// One run of catching up.
 struct Run<'a> {
+    /// How often sessions had been removed from the ledger before any was read.
+    removals: u64,
     ledger: &'a mut Ledger,
     store: &'a dyn Store,
     deadline: Deadline,
@@ -335,7 +340,7 @@ impl Run<'_> {
         self.pending = 0;
         let steps = std::mem::take(&mut self.steps);
         if !steps.is_empty() {
-            self.skipped |= self.ledger.record(&steps)?;
+            self.skipped |= self.ledger.record(&steps, self.removals)?;
         }
         Ok(())
     }

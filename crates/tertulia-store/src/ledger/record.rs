@@ -7,12 +7,12 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::Ledger;
 use super::coverage::{cover, note_natives};
 use super::facts::{EntryFacts, Event, LinkFacts};
+use super::state::removals;
 use crate::StoreResult;
 use crate::sqlite::trouble;
 use tertulia_core::entry::{Hash, Head};
 use tertulia_core::foreign::Foreign;
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::Cursor;
 use tertulia_core::session::SessionMeta;
 
 /// How an entry counts: not at all, because an earlier session has the event.
@@ -70,42 +70,17 @@ impl Ledger {
         watermark(&self.connection, id).map_err(|error| self.trouble(error))
     }
 
-    /// Sets whether the ledger once held every session.
-    pub(super) fn set_complete(&mut self, complete: bool) -> StoreResult<()> {
-        let set = self.connection.execute(
-            "UPDATE state SET complete = ?1 WHERE complete <> ?1",
-            [complete],
-        );
-        set.map(drop).map_err(|error| self.trouble(error))
-    }
-
-    /// Returns the last session that a call with little time looked at, unless it was the last one.
-    pub(super) fn reached(&self) -> StoreResult<Option<Cursor>> {
-        let select = "SELECT reached FROM state";
-        let reached: rusqlite::Result<Option<String>> =
-            self.connection.query_row(select, [], |row| row.get(0));
-        let reached = reached.map_err(|error| self.trouble(error))?;
-        Ok(reached.and_then(|reached| reached.parse().ok()))
-    }
-
-    /// Sets the last session that a call with little time looked at.
-    pub(super) fn set_reached(&mut self, reached: Option<&Cursor>) -> StoreResult<()> {
-        let reached = reached.map(Cursor::to_string);
-        let set = self.connection.execute(
-            "UPDATE state SET reached = ?1 WHERE reached IS NOT ?1",
-            [reached],
-        );
-        set.map(drop).map_err(|error| self.trouble(error))
-    }
-
-    /// Writes steps in one transaction. Skips a session that another process has advanced; returns
-    /// true if there was one.
-    pub(super) fn record(&mut self, steps: &[Step]) -> StoreResult<bool> {
+    /// Writes steps in one transaction. Skips a session that another process has advanced, and new
+    /// ones if sessions were removed since there were `expected` removals: a new one may have been
+    /// purged after it was read. Returns true if it skipped any.
+    pub(super) fn record(&mut self, steps: &[Step], expected: u64) -> StoreResult<bool> {
         self.write(|connection| {
             let mut touched = Touched::default();
             let mut skipped = false;
+            let takes_new = removals(connection)? == expected;
             for step in steps {
-                if watermark(connection, step.meta.id)? == step.from {
+                let is_next = watermark(connection, step.meta.id)? == step.from;
+                if is_next && (takes_new || step.from.is_some()) {
                     record_step(connection, step, &mut touched)?;
                 } else {
                     skipped = true;
@@ -129,6 +104,7 @@ impl Ledger {
                         .execute([no])?;
                 }
             }
+            connection.execute("UPDATE state SET removals = removals + 1", [])?;
             touched.settle(connection)
         })
     }

@@ -27,7 +27,7 @@ pub(super) struct Candidates {
     numbers: HashMap<Uuid, i64>,
     metas: HashMap<Uuid, SessionMeta>,
     forks: HashMap<Uuid, Vec<(Uuid, Seq)>>,
-    /// Documents that will be asked for, in this order.
+    /// Documents whose entries will be read, in this order.
     expected: Vec<u64>,
     entries: HashMap<u64, Option<Entry>>,
 }
@@ -98,7 +98,6 @@ impl Candidates {
 
 impl judge::Candidates for Candidates {
     fn expect(&mut self, documents: &[u64]) -> StoreResult<()> {
-        self.expected = documents.to_vec();
         let known = |no: &u64| self.logs.get(&no.cast_signed()).copied();
         let numbers: HashSet<u64> = documents.iter().map(|one| place_of(*one).0).collect();
         let mut level: Vec<Uuid> = numbers.iter().filter_map(known).collect();
@@ -127,6 +126,10 @@ impl judge::Candidates for Candidates {
         Ok(())
     }
 
+    fn expect_entries(&mut self, documents: Vec<u64>) {
+        self.expected = documents;
+    }
+
     fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>> {
         let (no, seq) = place_of(document);
         let no = no.cast_signed();
@@ -138,13 +141,12 @@ impl judge::Candidates for Candidates {
         Ok(log.and_then(|log| self.metas.get(log)).cloned())
     }
 
-    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>> {
+    fn forks(&mut self, log: i64) -> StoreResult<Vec<(i64, Seq)>> {
         let forks = self.logs.get(&log).and_then(|log| self.forks.get(log));
         let numbers = forks
             .into_iter()
             .flatten()
-            .filter(|(_, shared)| *shared >= seq)
-            .filter_map(|(fork, _)| self.numbers.get(fork).copied());
+            .filter_map(|(fork, shared)| Some((*self.numbers.get(fork)?, *shared)));
         Ok(numbers.collect())
     }
 

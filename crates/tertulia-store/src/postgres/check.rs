@@ -1,6 +1,8 @@
 //! Checks every byte, and rebuilds derived data. Sessions are taken one by one, each in a transaction
 //! of its own: a large store must not hold back the server's housekeeping.
 
+use std::collections::HashSet;
+
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -38,8 +40,18 @@ impl Server {
     }
 
     pub(super) async fn look(&self, progress: Progress) -> StoreResult<Report> {
+        self.look_beside(&HashSet::new(), progress).await
+    }
+
+    /// Checks everything but some logs.
+    pub(super) async fn look_beside(
+        &self,
+        left: &HashSet<Uuid>,
+        progress: Progress,
+    ) -> StoreResult<Report> {
         let mut report = Report::default();
-        let logs = self.all_logs().await?;
+        let mut logs = self.all_logs().await?;
+        logs.retain(|log| !left.contains(log));
         let total = logs.len() as u64;
         for (done, log) in logs.into_iter().enumerate() {
             progress.at("checking", done as u64, total);

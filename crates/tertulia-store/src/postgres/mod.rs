@@ -31,6 +31,7 @@ mod search;
 mod server;
 mod sizes;
 mod tls;
+mod unsent;
 mod write;
 
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ use super::session_lock::SessionLock;
 use super::worker::Worker;
 use super::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
-    Rebuilt, Report, Store, StoreError, StoreResult,
+    Rebuilt, Report, Store, StoreError, StoreResult, Unsent,
 };
 use runner::Runner;
 use search::Searcher;
@@ -213,6 +214,19 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        let unsent = unsent.clone();
+        self.runner
+            .call(move |server| async move { server.keep_unsent(id, unsent).await })
+            .await
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.runner
+            .call(move |server| async move { server.unsent(id).await })
+            .await
+    }
+
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         lease::claim(&self.runner, id, self.lock_token(), false).await
     }
@@ -249,6 +263,24 @@ impl Store for PostgresStore {
             .await?;
         // What was indexed meanwhile.
         self.forget_derived(id, vec![log]).await
+    }
+
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        let entries = entries.to_vec();
+        let replace = move |server: Rc<Server>| async move {
+            server.replace_end(id, (after, keep), entries).await
+        };
+        let log = self.runner.call(replace).await?;
+        let searcher = self.searcher().await?;
+        searcher
+            .call(move |searcher| searcher.forget_logs(&[log]))
+            .await
     }
 
     fn patience(&self) -> &Patience {

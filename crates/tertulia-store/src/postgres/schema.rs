@@ -52,10 +52,16 @@ const TABLES: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS tertulia_lease(
        session uuid PRIMARY KEY, token uuid NOT NULL, fence bigint NOT NULL,
        expires timestamptz NOT NULL, holder bytea NOT NULL)",
+    UNSENT,
     "CREATE TABLE IF NOT EXISTS tertulia_damaged(
        session uuid NOT NULL, at bigint NOT NULL, seq bigint NOT NULL, part integer NOT NULL,
        line bytea NOT NULL, PRIMARY KEY(session, at, seq, part))",
 ];
+
+/// Words of the user that are not in the log of a session yet, which need not have been created. Stores of
+/// earlier versions get the table when it is first needed.
+pub(super) const UNSENT: &str =
+    "CREATE TABLE IF NOT EXISTS tertulia_unsent(id uuid PRIMARY KEY, body bytea NOT NULL)";
 
 /// What makes appends faster where the server can do it, and changes nothing else: its usual compression took
 /// a fifth of the time of an append.

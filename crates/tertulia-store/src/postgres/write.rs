@@ -337,16 +337,26 @@ pub(super) async fn insert_log(
         None => (None, SessionMeta::blank(id)),
         Some((owner, meta)) => (Some((owner, meta.head.seq)), meta),
     };
-    let snapshots = apply(&mut meta, entries);
+    insert_entries(client, log, &mut meta, entries).await?;
     meta.id = id;
     insert_row(client, log, id, base, &meta).await?;
+    Ok(meta)
+}
+
+/// Inserts entries into a log, and applies them to the metadata of the session before them.
+pub(super) async fn insert_entries(
+    client: &Client,
+    log: Uuid,
+    meta: &mut SessionMeta,
+    entries: &[Entry],
+) -> Answer<()> {
     for batch in batches(entries) {
         insert_lines(client, log, &batch).await?;
     }
-    for snapshot in &snapshots {
-        put_snapshot(client, log, snapshot).await?;
+    for snapshot in apply(meta, entries) {
+        put_snapshot(client, log, &snapshot).await?;
     }
-    Ok(meta)
+    Ok(())
 }
 
 /// Inserts a session's row.

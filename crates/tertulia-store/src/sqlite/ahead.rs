@@ -1,6 +1,8 @@
 //! Finds entries that derived data has seen and the database lacks: its WAL was deleted, or an older
 //! copy took its place.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OpenFlags};
 
 use super::engine::SqliteEngine;
@@ -19,16 +21,18 @@ impl SqliteEngine {
             // An index that cannot be read has its own fault.
             Err(_) => None,
         };
-        let mut missing = Vec::new();
+        let mut lacking = Vec::new();
         for (id, seen) in self.seen_by_ledger() {
-            missing.extend(missing_of(
-                &self.connection,
-                &say,
-                id,
-                seen,
-                ahead.is_some(),
-            )?);
+            let missing = missing_of(&self.connection, &say, id, seen)?;
+            lacking.extend(missing.map(|missing| (id, missing)));
         }
+        if !lacking.is_empty() {
+            // What was purged meanwhile went from the ledger first.
+            let seen = self.seen_by_ledger().into_iter().map(|(id, _)| id);
+            let seen: HashSet<SessionId> = seen.collect();
+            lacking.retain(|(id, _)| seen.contains(id));
+        }
+        let mut missing: Vec<String> = lacking.into_iter().map(|(_, missing)| missing).collect();
         if let Some(count) = ahead {
             let what = match count {
                 1 => "1 entry that the database lacks".to_owned(),
@@ -48,7 +52,8 @@ impl SqliteEngine {
         }
     }
 
-    /// Returns how far the ledger has followed each session; nothing if it cannot be read.
+    /// Returns how far the ledger has followed each session; nothing if it cannot be read, or if another
+    /// version wrote it, which may know sessions that were purged.
     fn seen_by_ledger(&self) -> Vec<(SessionId, Seq)> {
         let Some(path) = self
             .location
@@ -59,7 +64,13 @@ impl SqliteEngine {
         };
         let read = || -> rusqlite::Result<Vec<(SessionId, Seq)>> {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            Connection::open_with_flags(path, flags)?
+            let opened = Connection::open_with_flags(path, flags)?;
+            let version =
+                opened.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
+            if version != ledger::VERSION {
+                return Ok(Vec::new());
+            }
+            opened
                 .prepare("SELECT id, seq FROM session")?
                 .query_map([], |row| {
                     let seq = Seq(row.get::<_, i64>(1)?.cast_unsigned());
@@ -71,19 +82,17 @@ impl SqliteEngine {
     }
 }
 
-/// Describes the entries of a session up to `seen` that the database lacks. A session that is not
-/// there at all may have been purged, unless the index is ahead, too.
+/// Describes the entries of a session up to `seen` that the database lacks. One that is not there at
+/// all is lost: a purge removes it from the ledger first.
 fn missing_of(
     connection: &Connection,
     say: &Say,
     id: SessionId,
     seen: Seq,
-    is_ahead: bool,
 ) -> StoreResult<Option<String>> {
     let last = match find(connection, say, id) {
         Ok(Some(found)) => found.meta.head.seq,
-        Ok(None) if is_ahead => Seq::START,
-        Ok(None) => return Ok(None),
+        Ok(None) => Seq::START,
         // An unreadable session has its own fault.
         Err(error) if error.is_damage() => return Ok(None),
         Err(error) => return Err(error),

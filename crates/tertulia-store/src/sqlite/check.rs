@@ -9,6 +9,7 @@ use super::rows::{
     Found, Say, base_of, find_no, put_snapshot_if_due, read_lines, refold_from, row_of, summary_at,
 };
 use super::search::catch_up;
+use super::unsent;
 use super::{open, pack};
 use crate::selection::{PURGED, id_from, state_of};
 use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, chain};
@@ -149,6 +150,9 @@ fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     open::lay_out(&fresh)?;
     if pack::format(connection)? > open::PLAIN_FORMAT {
         fresh.execute_batch(pack::SCHEMA)?;
+    }
+    if unsent::is_there(connection)? {
+        fresh.execute_batch(unsent::TABLE)?;
     }
     let laid_out = |connection: &Connection| -> rusqlite::Result<Vec<(String, Option<String>)>> {
         connection

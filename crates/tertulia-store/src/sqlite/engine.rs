@@ -18,7 +18,7 @@ use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{
     CheckMode, Compressed, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError,
-    StoreResult, check_whole, has_words, place,
+    StoreResult, Unsent, check_whole, has_words, place,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -316,6 +316,14 @@ impl Engine for SqliteEngine {
         let Some(draft) = draft else { return Ok(None) };
         let lines = self.lines(id, draft.after.seq, usize::MAX)?;
         Ok(draft.if_current(&lines, Some(found.meta.head)))
+    }
+
+    fn keep_unsent(&mut self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        self.keep_unsent_words(id, unsent)
+    }
+
+    fn unsent(&mut self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.unsent_words(id)
     }
 
     fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {

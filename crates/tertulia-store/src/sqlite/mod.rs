@@ -34,6 +34,7 @@ mod search;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod unsent;
 mod wal;
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use super::rows::{
     Found, Say, find, insert_entries, insert_log, put_snapshot_if_due, row_of, summary_at, tally,
     update_session,
 };
+use super::unsent;
 use crate::salvage::derived_id;
 use crate::selection::{PURGED, reversed};
 use crate::{StoreError, StoreResult, check_whole, has_words, shared_with_forks};
@@ -154,6 +155,7 @@ fn numbers_of(connection: &Connection, no: i64) -> rusqlite::Result<Vec<u64>> {
 fn remove(transaction: &Connection, say: &Say, found: &Found) -> StoreResult<Vec<u64>> {
     let begin = || -> rusqlite::Result<()> {
         transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
+        unsent::remove(transaction, found.meta.id)?;
         make_shared_prefix(transaction, found)
     };
     begin().map_err(say.of("cannot purge"))?;

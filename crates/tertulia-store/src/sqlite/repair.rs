@@ -19,11 +19,12 @@ use super::open::{self, PAGE_SIZE};
 use super::remains::AllRemains;
 use super::rescue::{Rescued, Shown, ShownEntry, rescue};
 use super::rows::{Say, base_of, read_lines};
+use super::unsent;
 use super::{Location, SqliteStore};
 use crate::place::with_suffix;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
-use crate::{Engine, Progress, Report, StoreError, StoreResult, index, place};
+use crate::{Engine, Progress, Report, StoreError, StoreResult, index, ledger, place};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
@@ -268,6 +269,8 @@ impl Held {
         // Atomic: there is never a moment without a store.
         fs::rename(repaired, &self.path).map_err(|error| at("cannot replace", error))?;
         index::discard(&with_suffix(&self.path, "-search"));
+        // It knows sessions of which nothing could be salvaged, as the report says.
+        index::discard(&with_suffix(&self.path, &format!("-{}", ledger::NAME)));
         place::sync_folder_of(&self.path)
     }
 }
@@ -289,10 +292,10 @@ fn salvage_into_new(
         Some(why @ StoreError::NotAStore { .. }) if !all.is_ours => return Err(why),
         _ => {}
     }
-    let temporary = with_suffix(path, &format!("-repaired-{}", std::process::id()));
+    let temporary = repaired_beside(path);
     remove_database(&temporary);
     let mut said = Report::default();
-    let made = make_sound(&temporary, &image, &all, now, progress, &mut said, shown);
+    let made = make_sound(path, &image, &all, now, progress, &mut said, shown);
     let swapped = made.and_then(|rescued| {
         if !rescued.reduced.is_empty() {
             return Ok((rescued, None));
@@ -325,9 +328,14 @@ fn salvage_into_new(
     Ok(rescued.reduced)
 }
 
-/// Creates the new database and checks it before anything is replaced.
+/// Returns the path of the database that replaces a damaged one.
+fn repaired_beside(path: &Path) -> PathBuf {
+    with_suffix(path, &format!("-repaired-{}", std::process::id()))
+}
+
+/// Creates the database that replaces the one at `path`, and checks it before anything is replaced.
 fn make_sound(
-    temporary: &Path,
+    path: &Path,
     image: &Image<'_>,
     all: &AllRemains,
     now: Timestamp,
@@ -335,7 +343,8 @@ fn make_sound(
     report: &mut Report,
     shown: &Shown,
 ) -> StoreResult<Rescued> {
-    let location = Location::File(temporary.to_owned());
+    let temporary = repaired_beside(path);
+    let location = Location::File(temporary.clone());
     let mut fresh = SqliteEngine::open(&location, &Claims::memory(), &Patience::default())?;
     let say = fresh.say();
     // One sync at the end is enough: until then the damaged file is the store.
@@ -346,6 +355,7 @@ fn make_sound(
     };
     durable(&fresh.connection, "OFF")?;
     let rescued = rescue(image, all, &mut fresh, now, progress, report, shown)?;
+    unsent::carry_over(path, &mut fresh);
     let found = fresh.look(progress)?;
     if found.is_clean() {
         durable(&fresh.connection, "FULL")?;
@@ -354,7 +364,7 @@ fn make_sound(
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
             .map_err(say.of("cannot salvage"))?;
         if left != 0 {
-            return Err(StoreError::locked(temporary));
+            return Err(StoreError::locked(&temporary));
         }
         return Ok(rescued);
     }

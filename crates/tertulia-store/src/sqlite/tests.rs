@@ -103,6 +103,7 @@ fn a_fork_of_a_duplicate_log_keeps_its_beginning() {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     });
     let new = NewSession {

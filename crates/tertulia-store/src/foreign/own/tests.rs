@@ -56,6 +56,7 @@ impl World {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         };
         block_on(self.sessions.create(&start, Vec::new())).unwrap();
         id
