@@ -26,6 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     let agent = Speaker::plain("parrot", SpeakerKind::Ai);
     let question = plain(&human(), Role::User, "Who is there?".to_owned());

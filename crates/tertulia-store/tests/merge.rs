@@ -107,6 +107,7 @@ fn merge(
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         }),
         head => MergeBase::Shared { head, bytes: 0 },
     };

@@ -16,8 +16,9 @@ use tertulia_core::merge::{MergeOrder, Side, merged};
 use tertulia_core::seal::{KEY_BYTES, KeyBytes, NewKey, Recipients, SessionKeys};
 use tertulia_core::session::SessionMeta;
 use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::sync::Branches;
 use tertulia_store::{
-    CheckMode, Draft, Fork, KeyError, KeySource, MergeBase, NewMerge, Progress, Redaction,
+    CheckMode, Doing, Draft, Fork, KeyError, KeySource, MergeBase, NewMerge, Progress, Redaction,
     Sessions, Store, StoreError, Unlocking,
 };
 use tertulia_testkit::ask::now;
@@ -26,7 +27,7 @@ use tertulia_testkit::logs::{ai, human};
 use uuid::Uuid;
 
 use crate::sealed::{on_each_store_unchecked, sealed};
-use crate::sync::{metas, push, sync};
+use crate::sync::{metas, move_all, push, sync};
 
 /// Number of the next key that anybody makes.
 static KEYS: AtomicU8 = AtomicU8::new(1);
@@ -407,4 +408,32 @@ fn a_draft_survives_a_change_of_keys() {
         assert_eq!(said, ["one", "half an answer and "]);
         assert_ne!(after, Head::START);
     });
+}
+
+/// A change that was sealed with the key before is sealed with the new one where it follows that.
+#[test]
+fn changes_of_one_machine_follow_a_new_key_of_another() {
+    let (stores, clock) = ([in_memory(), in_memory()], still_clock(3));
+    let (one, other) = (of(&stores[0], "ada"), of(&stores[1], "ada"));
+    let id = sealed(&one, 60, vec![human("hello")]);
+    now(one.add_recipient(id, "ben")).unwrap();
+    sync(one.stored(), other.stored());
+    now(one.remove_recipients(id, &["ben".to_owned()])).unwrap();
+    say(&one, id, "for ada alone");
+    now(other.rename(id, "tomatoes", clock.entry_id())).unwrap();
+    let ours = Branches::of_sessions(&one);
+    let theirs = Branches::of_sessions(&other);
+    for (from, to) in [(&theirs, &ours), (&ours, &theirs)] {
+        let moved = move_all(from, to, Doing::Write).unwrap();
+        assert!(moved.diverged.is_empty(), "{moved:?}");
+    }
+    let head = meta(&one, id).head;
+    for sessions in [&one, &other] {
+        assert_eq!(metas(sessions.stored()).len(), 1);
+        assert_eq!(meta(sessions, id).head, head);
+        assert_eq!(meta(sessions, id).title.as_deref(), Some("tomatoes"));
+        assert_eq!(read(sessions, id), words(&["hello", "for ada alone"]));
+    }
+    let ben = of(&stores[0], "ben");
+    assert_eq!(meta(&ben, id).title, None);
 }

@@ -126,6 +126,7 @@ fn start(number: u128) -> Start {
         project: Some("here".to_owned()),
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     }
 }
 
@@ -481,5 +482,62 @@ fn a_merge_of_sealed_sessions_is_sealed() {
                 .all(|entry| !entry.line().contains("secret"))
         );
         is_sealed(now(locked.load(merge.id)));
+    });
+}
+
+/// Makes a fork of a session while its key is made: its forks were listed before.
+#[derive(Debug)]
+struct ForksMeanwhile {
+    sessions: Sessions,
+    id: SessionId,
+}
+
+impl KeySource for ForksMeanwhile {
+    fn make(&self) -> Result<(KeyBytes, String), KeyError> {
+        let base = now(self.sessions.row(self.id)).unwrap().meta;
+        let fork = Fork {
+            id: SessionId::new(Uuid::from_u128(71)),
+            at: None,
+            title: None,
+            relation: Relation::Fork,
+        };
+        match now(self.sessions.fork(&base, &fork, vec![human("meanwhile")])) {
+            Ok(_) | Err(StoreError::Exists(_)) => OneKey.make(),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    fn renew(&self, recipients: &Recipients, wrapped: &[String]) -> Result<NewKey, KeyError> {
+        OneKey.renew(recipients, wrapped)
+    }
+
+    fn wrap(&self, key: &KeyBytes, recipient: &str) -> Result<String, KeyError> {
+        OneKey.wrap(key, recipient)
+    }
+
+    fn unwrap_key(&self, wrapped: &str, unlocking: Unlocking) -> Result<KeyBytes, KeyError> {
+        OneKey.unwrap_key(wrapped, unlocking)
+    }
+}
+
+#[test]
+fn a_fork_that_is_made_while_its_session_is_sealed_is_sealed_too() {
+    on_each_store(|store| {
+        let plain = without_key(store.clone(), 70);
+        let id = now(plain.create(&start(70), vec![human("one")]))
+            .unwrap()
+            .0
+            .id;
+        let forking = ForksMeanwhile {
+            sessions: plain.clone(),
+            id,
+        };
+        let sessions = without_key(store, 72).with_keys(Arc::new(forking));
+        now(sessions.seal(id)).unwrap();
+        for meta in metas(sessions.stored()) {
+            assert!(meta.seal.is_some(), "{meta:?}");
+        }
+        let fork = SessionId::new(Uuid::from_u128(71));
+        assert_eq!(said(&sessions, fork), ["one", "meanwhile"]);
     });
 }

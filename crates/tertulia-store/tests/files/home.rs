@@ -13,7 +13,7 @@ use tertulia_core::entry::{
     SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
-use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::query::{Filter, HitFilter, Lookup, Page, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
 use tertulia_store::files::FilesStore;
@@ -59,6 +59,7 @@ pub(crate) fn said(content: &str) -> NewEntry {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     }))
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn opening(session: SessionId) -> NewEntry {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     }))
 }
@@ -131,6 +133,7 @@ impl Home {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }));
         let entries = Entry::chain(&head, vec![forked, said("in the fork")]).unwrap();
@@ -172,8 +175,7 @@ impl Home {
         let query = SearchQuery {
             words: SearchTerms::parse(words).unwrap(),
             filter: Filter::default(),
-            speaker: None,
-            role: None,
+            said: HitFilter::default(),
             limit: 50,
         };
         let hits = block_on(self.store.search(&query, &Progress::unseen())).unwrap();

@@ -13,7 +13,7 @@ use tertulia_core::entry::{
     SpeakerKind,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
-use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::query::{Filter, HitFilter, Lookup, Page, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
 use tertulia_store::files::FilesStore;
@@ -61,6 +61,7 @@ fn step(
             project,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }));
         let entries = Entry::chain(&Head::START, vec![created]).unwrap();
@@ -94,6 +95,7 @@ fn step(
                 project,
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: None,
                 seal: None,
             }));
             let entries = Entry::chain(&place, vec![forked]).unwrap();
@@ -223,8 +225,7 @@ fn tell_the_same_story(story: u64) {
                     let query = SearchQuery {
                         words: SearchTerms::parse(words).unwrap(),
                         filter: filter.clone(),
-                        speaker: None,
-                        role: None,
+                        said: HitFilter::default(),
                         limit: 1000,
                     };
                     let hits = block_on(store.search(&query, &Progress::unseen())).unwrap();

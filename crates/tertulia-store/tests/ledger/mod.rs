@@ -67,7 +67,7 @@ fn everything() -> Filter {
 }
 
 /// Returns the sums of a ledger: messages and usage.
-fn sums(ledger: &Ledger) -> (u64, Usage) {
+pub(crate) fn sums(ledger: &Ledger) -> (u64, Usage) {
     let cells = ledger.cells(&everything()).unwrap();
     let add = |(messages, usage): (u64, Usage), cell: &Cell| {
         (messages + cell.messages, usage.plus(cell.usage))

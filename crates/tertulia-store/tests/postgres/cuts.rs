@@ -9,7 +9,7 @@ use tertulia_store::sync::Branches;
 use tertulia_store::{Doing, NewSession, Patience, Store, StoreError};
 use tertulia_testkit::ask::{assert_log, assert_sound, draft, everything, found, list, now};
 use tertulia_testkit::clock::still_clock;
-use tertulia_testkit::logs::{Writer, human};
+use tertulia_testkit::logs::{Writer, human, renamed};
 use tertulia_testkit::postgres::{Schema, options};
 use tertulia_testkit::postgres_proxy::{Cut, Pooler, Proxy};
 
@@ -120,6 +120,24 @@ fn drafts_and_purges_happen_once() {
     assert_eq!(proxy.cuts(), 2);
     let left = schema.sql("SELECT count(*) FROM tertulia_entry");
     assert_eq!(left[0][0].as_deref(), Some("0"));
+}
+
+#[test]
+fn an_end_is_replaced_once() {
+    let (schema, proxy, store) = behind_proxy();
+    let mut writer = Writer::begin(&store, &still_clock(1)).fork(&store, 1);
+    for cut in CUTS {
+        writer.append(&store, vec![renamed("old")]);
+        let keep = writer.log.len() - 1;
+        proxy.arm(cut);
+        let end = vec![renamed("new"), human("words")];
+        writer.replace_end(&store, keep, end).unwrap();
+        assert_log(&store, &writer);
+    }
+    assert_eq!(proxy.cuts(), 2);
+    let direct = schema.open_store().unwrap();
+    assert_log(&direct, &writer);
+    assert_sound(&direct);
 }
 
 /// A conflict stays one if the connection is cut as well.

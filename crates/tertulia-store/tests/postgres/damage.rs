@@ -161,16 +161,17 @@ fn nothing_left() {
     assert_log(&family.store, &family.other);
 }
 
+/// Moves entries so far away that no repair fills the gap.
+const MOVED_AWAY: &str = r#"UPDATE tertulia_entry SET seq = seq + 200000, line = convert_to(replace(
+             convert_from(line, 'UTF8'), '"seq":' || seq || ',',
+             '"seq":' || (seq + 200000) || ','), 'UTF8')
+           WHERE session = SESSION AND seq > 5"#;
+
 /// No repair fills a gap of more than 100 000 entries, but reading gives what is behind it.
 #[test]
 fn a_log_that_a_repair_would_shorten_is_left_as_it_is() {
     let family = Family::new();
-    family.sql(
-        r#"UPDATE tertulia_entry SET seq = seq + 200000, line = convert_to(replace(
-             convert_from(line, 'UTF8'), '"seq":' || seq || ',',
-             '"seq":' || (seq + 200000) || ','), 'UTF8')
-           WHERE session = SESSION AND seq > 5"#,
-    );
+    family.sql(MOVED_AWAY);
     let other = family.other.id;
     family.schema.sql(&format!(
         "UPDATE tertulia_entry SET line = '\\x00ff' WHERE session = '{other}' AND seq = 2"
@@ -183,4 +184,43 @@ fn a_log_that_a_repair_would_shorten_is_left_as_it_is() {
     let named = format!("session {}: left as it is", family.writer.id);
     assert!(report.lost.iter().any(|it| it.starts_with(&named)));
     family.readable(other);
+}
+
+/// The fork of a log that is left as it is keeps what reading gives of the beginning that they share.
+#[test]
+fn a_fork_keeps_the_beginning_of_a_log_that_is_left_as_it_is() {
+    let family = Family::new();
+    family.sql(MOVED_AWAY);
+    family.sql("UPDATE tertulia_entry SET line = '\\x00ff' WHERE session = SESSION AND seq = 5");
+    let before = lines(&family.store, family.fork.id);
+    let report = family.repair();
+    assert!(lines(&family.store, family.fork.id) == before, "{report:?}");
+    let named = format!("session {}: left as it is", family.fork.id);
+    assert!(
+        report.lost.iter().any(|it| it.starts_with(&named)),
+        "{report:?}"
+    );
+}
+
+/// What a repair cannot repair is named, whether or not it leaves a log as it is.
+#[test]
+fn what_is_still_damaged_is_named() {
+    let check = |statement: &str| {
+        let family = Family::new();
+        family.sql(statement);
+        let other = family.other.id;
+        family.schema.sql(&format!(
+            "UPDATE tertulia_session SET title = 5 WHERE id = '{other}';
+             CREATE RULE stuck AS ON UPDATE TO tertulia_session WHERE old.id = '{other}'
+             DO INSTEAD NOTHING"
+        ));
+        let report = family.repair();
+        let named = format!("session {other}: its row in the list is not what its log says");
+        assert!(
+            report.lost.iter().any(|it| it.starts_with(&named)),
+            "{statement}: {report:?}"
+        );
+    };
+    check("SELECT 1");
+    check(MOVED_AWAY);
 }

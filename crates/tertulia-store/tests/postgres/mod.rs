@@ -8,6 +8,7 @@
 
 mod cuts;
 mod damage;
+mod ends;
 mod kills;
 mod leases;
 mod opening;

@@ -9,6 +9,7 @@ use tertulia_store::{Doing, Progress, Store};
 use tertulia_testkit::ask::{found, now};
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human, renamed, restored, tagged, trashed, undone};
+use tertulia_testkit::postgres::Schema;
 use tertulia_testkit::scratch::Scratch;
 
 use super::{assert_sound, ends, log, metas, move_all, push, sync};
@@ -40,6 +41,9 @@ fn in_stores(test: impl Fn(&dyn Store, &dyn Store)) {
     test(&memory(), &files);
     let files = FilesStore::open(other.path()).unwrap();
     test(&files, &memory());
+    let (one, other) = (Schema::new(), Schema::new());
+    test(&memory(), &one.open_store().unwrap());
+    test(&other.open_store().unwrap(), &memory());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod cases;
 mod changes;
 mod hostile;
 mod property;
+mod sealed;
 
 use tertulia_core::entry::{Body, Head};
 use tertulia_core::entry::{Entry, Relation};

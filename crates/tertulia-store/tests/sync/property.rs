@@ -63,9 +63,9 @@ fn ops(stores: usize) -> impl Strategy<Value = Vec<(usize, Op)>> {
 }
 
 /// A partner whose link is cut after some writes.
-struct Cut<'a> {
-    branches: Branches<'a>,
-    left: AtomicUsize,
+pub struct Cut<'a> {
+    pub branches: Branches<'a>,
+    pub left: AtomicUsize,
 }
 
 impl Cut<'_> {
@@ -293,6 +293,11 @@ fn play(ops: &[(usize, Op)], count: usize) {
 }
 
 fn run(count: usize) {
+    histories(ops(count), |ops| play(&ops, count));
+}
+
+/// Plays random histories.
+pub fn histories<S: Strategy>(strategy: S, play: impl Fn(S::Value)) {
     let mut config = Config {
         failure_persistence: None,
         max_shrink_iters: 2000,
@@ -301,8 +306,8 @@ fn run(count: usize) {
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = if soak() { HISTORIES.1 } else { HISTORIES.0 };
     }
-    let result = TestRunner::new(config).run(&ops(count), |ops| {
-        play(&ops, count);
+    let result = TestRunner::new(config).run(&strategy, |ops| {
+        play(ops);
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
