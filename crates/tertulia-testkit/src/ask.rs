@@ -3,7 +3,9 @@
 use std::future::Future;
 
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
+use tertulia_core::query::{
+    Filter, HitFilter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash,
+};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log, SessionMeta};
 use tertulia_store::{CheckMode, Draft, Progress, Report, Store};
@@ -59,8 +61,7 @@ pub fn query(words: &str) -> SearchQuery {
     SearchQuery {
         words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
-        speaker: None,
-        role: None,
+        said: HitFilter::default(),
         limit: 1000,
     }
 }

@@ -77,3 +77,138 @@ fn sleeps(call: &str, span: Duration) -> bool {
         Limit::Pointer => *argument == 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+    use crate::waiting::wait_until;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A process that is killed at the end of its test.
+    struct Process(Child);
+
+    impl Process {
+        fn run(script: &str) -> Process {
+            Process::start(Command::new("sh").args(["-c", script]))
+        }
+
+        fn start(command: &mut Command) -> Process {
+            Process(command.stdin(Stdio::piped()).spawn().unwrap())
+        }
+
+        /// Waits until its first thread is in this call.
+        fn until_in(&self, number: u64) {
+            let path = format!("/proc/{}/syscall", self.0.id());
+            wait_until("it is in its call", || {
+                let call = fs::read_to_string(&path).unwrap();
+                call.starts_with(&format!("{number} "))
+            });
+        }
+    }
+
+    impl Drop for Process {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Numbers of the calls in which a process waits for input, and `sleep` for its time.
+    const READ: u64 = if cfg!(target_arch = "x86_64") { 0 } else { 63 };
+    const CLOCK_NANOSLEEP: u64 = if cfg!(target_arch = "x86_64") {
+        230
+    } else {
+        115
+    };
+
+    #[test]
+    fn a_process_that_waits_for_input_is_idle() {
+        let process = Process::run("read line");
+        wait_until("it waits", || is_idle(process.0.id(), SECOND));
+    }
+
+    #[test]
+    fn a_process_that_computes_is_never_idle() {
+        let process = Process::run("while :; do :; done");
+        let pid = process.0.id();
+        wait_until("it computes", || {
+            let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap();
+            call.starts_with("running")
+        });
+        assert!((0..1000).all(|_| !is_idle(pid, SECOND)));
+    }
+
+    #[test]
+    fn a_process_that_wakes_up_by_itself_is_not_idle() {
+        let process = Process::run("exec sleep 1000");
+        process.until_in(CLOCK_NANOSLEEP);
+        // The kernel does not tell for how long.
+        assert!(!is_idle(process.0.id(), SECOND));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_not_idle() {
+        let mut process = Process::run("exit");
+        process.0.wait().unwrap();
+        assert!(!is_idle(process.0.id(), SECOND));
+    }
+
+    #[test]
+    fn one_busy_thread_makes_a_process_busy() {
+        let script = "import threading\ndef compute():\n    while True: pass\n\
+                      threading.Thread(target=compute, daemon=True).start()\ninput()";
+        let python = Process::start(Command::new("python3").args(["-c", script]));
+        let pid = python.0.id();
+        wait_until("its other thread has begun", || {
+            fs::read_dir(format!("/proc/{pid}/task")).unwrap().count() == 2
+        });
+        // Its first thread waits for input, as that of an idle process would.
+        python.until_in(READ);
+        assert!((0..1000).all(|_| !is_idle(pid, SECOND)));
+    }
+
+    /// Returns what the kernel says of a thread in this call with these arguments.
+    fn line(number: u64, arguments: [u64; 6]) -> String {
+        let words: Vec<String> = arguments.iter().map(|word| format!("{word:#x}")).collect();
+        format!(
+            "{number} {} 0x7ffd00000000 0x7f0000000000\n",
+            words.join(" ")
+        )
+    }
+
+    #[test]
+    fn a_limit_counts_if_it_is_within_the_span() {
+        for (number, place, limit) in LIMITED {
+            let with = |value: u64| {
+                // Whatever the other arguments are, they are no limit.
+                let mut arguments = [1; 6];
+                arguments[*place] = value;
+                sleeps(&line(*number, arguments), SECOND)
+            };
+            match limit {
+                Limit::Millis => {
+                    assert!(with(u64::from(u32::MAX)), "{number}: -1 is no limit");
+                    assert!(with(0xdead_beef_ffff_ffff), "{number}: of 32 bits");
+                    assert!(with(1000) && with(60_000), "{number}");
+                    assert!(!with(999) && !with(0), "{number}");
+                }
+                Limit::Pointer => {
+                    assert!(with(0), "{number}: null is no limit");
+                    assert!(!with(0x7ffd_0000_1000), "{number}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_runs_or_is_stopped_is_awake() {
+        assert!(!sleeps("running\n", SECOND));
+        assert!(!sleeps("-1 0x7ffd00000000 0x7f0000000000\n", SECOND));
+        assert!(!sleeps("", SECOND));
+        // Reading ends with an event only.
+        assert!(sleeps(&line(READ, [0; 6]), SECOND));
+    }
+}

@@ -30,6 +30,7 @@ pub fn created(session: SessionId) -> Created {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     }
 }
@@ -53,6 +54,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     }
 }
 
@@ -268,6 +270,22 @@ impl Writer {
         self.append(store, vec![human(content)]);
     }
 
+    /// Replaces what follows the first `keep` entries by bodies, at once, or returns the error.
+    pub fn replace_end(
+        &mut self,
+        store: &dyn Store,
+        keep: usize,
+        bodies: Vec<Body>,
+    ) -> StoreResult<()> {
+        let mut replaced = self.clone();
+        replaced.log.truncate(keep);
+        let entries = replaced.chain(bodies);
+        now(store.replace_end(self.id, self.head(), replaced.head(), &entries))?;
+        replaced.log.extend(entries);
+        *self = replaced;
+        Ok(())
+    }
+
     /// Returns the origin for a fork after an entry.
     pub fn origin(&self, at: u64) -> Origin {
         let entry = &self.log[usize::try_from(at).unwrap() - 1];
@@ -316,6 +334,7 @@ impl Writer {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         };
         edit(&mut opening);

@@ -1,7 +1,7 @@
 //! Several handles on one store, like several processes.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,10 @@ use tertulia_core::session::Log;
 use tertulia_store::{Progress, Store, StoreError};
 
 use super::assert_not_found;
+use super::unsent::{kept, words};
 use crate::ask::{
-    assert_log, assert_sound, draft, everything, found, ids, lines, list, now, row, view,
+    assert_log, assert_sound, draft, everything, found, ids, lines, list, now, places, query, row,
+    view,
 };
 use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
@@ -81,6 +83,30 @@ pub fn sees_purges(place: &dyn Place) {
         .unwrap();
     assert_log(&*here, &again);
     assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
+}
+
+/// A search through one handle finds the new end of a log that the other replaced, and not the old one.
+pub fn searches_an_end_that_the_other_replaced(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut base = Writer::begin(&*here, &still_clock(1));
+    base.say(&*here, "hello");
+    let mut fork = base.fork(&*here, 2);
+    let mut other = base.clone();
+    for writer in [&mut fork, &mut other] {
+        writer.append(&*here, vec![renamed("tomatoes")]);
+    }
+    assert_eq!(found(&*there, "tomatoes").len(), 2);
+    for (writer, keep) in [(&mut fork, 3), (&mut other, 2)] {
+        let end = vec![renamed("potatoes"), human("leek")];
+        writer.replace_end(&*here, keep, end).unwrap();
+        assert_log(&*there, writer);
+    }
+    assert_eq!(found(&*there, "tomatoes"), []);
+    for word in ["potatoes", "leek"] {
+        assert_eq!(found(&*there, word).len(), 2, "{word}");
+    }
+    fork.say(&*there, "carrot");
+    assert_eq!(found(&*here, "carrot"), [(fork.id, 6)]);
 }
 
 /// A session that one handle compresses is read and continued through the other, which had it open.
@@ -190,6 +216,27 @@ pub fn drafts_of_the_other(place: &dyn Place) {
     assert_eq!(draft(&*there, writer.id), Some(kept));
     writer.say(&*there, "never mind");
     assert_eq!(draft(&*here, writer.id), None);
+}
+
+/// They survive the end of the process, and other handles see them.
+pub fn unsent_words_of_the_other(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let writer = Writer::begin(&*here, &still_clock(1));
+    now(here.keep_unsent(writer.id, &words(&["waits"]))).unwrap();
+    assert_eq!(kept(&*there, writer.id), Some(words(&["waits"])));
+    drop((here, there));
+    assert_eq!(kept(&*place.open(), writer.id), Some(words(&["waits"])));
+}
+
+/// A session that was taken over has only the words of its new holder.
+pub fn unsent_words_taken_over(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let writer = Writer::begin(&*here, &still_clock(1));
+    let _late = now(here.claim(writer.id)).unwrap().unwrap();
+    let _lock = now(there.take_over(writer.id)).unwrap();
+    now(there.keep_unsent(writer.id, &words(&["new"]))).unwrap();
+    assert!(now(here.keep_unsent(writer.id, &words(&["late"]))).is_err());
+    assert_eq!(kept(&*there, writer.id), Some(words(&["new"])));
 }
 
 /// A session lock holds across all handles, and all of them show the session as open.
@@ -404,6 +451,55 @@ pub fn two_write_to_two_sessions(place: &dyn Place) {
     });
     let left: Vec<SessionId> = ids(&list(&*place.open(), &everything()).rows);
     assert_eq!(left.len(), 10);
+}
+
+/// A search finds everything while another handle rebuilds the index, however far that got.
+pub fn searches_while_the_other_rebuilds(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_clock(1));
+    // How often a search says that the index has everything.
+    let ends = Arc::new(AtomicUsize::new(0));
+    let counted = ends.clone();
+    let counting = Progress::new(move |what, done, total| {
+        counted.fetch_add(
+            usize::from(what == "indexing" && done == total),
+            Ordering::Relaxed,
+        );
+    });
+    writer.say(&*here, "needle");
+    now(here.search(&query("needle"), &counting)).unwrap();
+    writer.say(&*here, "needle");
+    let (searched, is_searched) = mpsc::channel::<()>();
+    let (emptied, is_emptied) = mpsc::channel::<()>();
+    let is_searched = Mutex::new(is_searched);
+    // It stops after it emptied the index, until the search is over.
+    let rebuilding = Progress::new(move |what, done, _| {
+        if what == "indexing" && done == 0 {
+            let _ = emptied.send(());
+            let _ = is_searched.lock().unwrap().recv();
+        }
+    });
+    let (begin, is_begun) = mpsc::channel::<()>();
+    let waiting = Mutex::new(Some((begin, is_emptied)));
+    let searching = Progress::new(move |what, done, total| {
+        let is_end = what == "indexing" && done == total;
+        if is_end
+            && ends.fetch_sub(1, Ordering::Relaxed) == 1
+            && let Some((begin, is_emptied)) = waiting.lock().unwrap().take()
+        {
+            begin.send(()).unwrap();
+            is_emptied.recv().unwrap();
+        }
+    });
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            is_begun.recv().expect("the search updates the index");
+            now(there.rebuild(&rebuilding)).unwrap();
+        });
+        let hits = now(here.search(&query("needle"), &searching)).unwrap();
+        drop((searching, searched));
+        assert_eq!(places(&hits), [(writer.id, 2), (writer.id, 3)]);
+    });
 }
 
 /// A rebuild does not disturb a concurrent writer.

@@ -13,6 +13,7 @@
 pub mod claims;
 pub mod compressed;
 pub mod drafts;
+pub mod ends;
 pub mod filters;
 pub mod finds;
 pub mod forks;
@@ -23,6 +24,7 @@ pub mod on_disk;
 pub mod purge;
 pub mod search;
 pub mod texts;
+pub mod unsent;
 
 use tertulia_store::{Store, StoreError, StoreResult};
 
@@ -173,6 +175,8 @@ macro_rules! conformance_suite {
                 shared_entries_are_found_once,
                 hits_say_where,
                 total_and_limit,
+                no_session_hides_another,
+                times_of_hits,
                 best_first;
             drafts:
                 kept_and_replaced,
@@ -182,6 +186,17 @@ macro_rules! conformance_suite {
                 one_per_session,
                 left_alone_by_a_conflict,
                 odd_texts;
+            unsent:
+                kept_and_replaced,
+                of_each_session,
+                purged;
+            ends:
+                are_replaced,
+                of_a_fork,
+                beside_forks,
+                of_another_head,
+                beside_a_draft,
+                of_a_long_log;
             claims:
                 one_holder,
                 shown_in_rows,
@@ -228,6 +243,7 @@ macro_rules! conformance_suite {
                 conflicts_over_two,
                 searches_what_the_other_wrote,
                 sees_purges,
+                searches_an_end_that_the_other_replaced,
                 compressed_while_others_write,
                 forks_what_the_other_wrote,
                 drafts_survive_reopening,
@@ -239,7 +255,10 @@ macro_rules! conformance_suite {
                 several_make_the_store,
                 two_write_to_one_session,
                 two_write_to_two_sessions,
-                rebuild_beside_a_writer;
+                searches_while_the_other_rebuilds,
+                rebuild_beside_a_writer,
+                unsent_words_of_the_other,
+                unsent_words_taken_over;
         }
     };
     (@tests $run:ident($open:expr) $($room:ident: $($case:ident),+;)+) => {
@@ -295,6 +314,7 @@ mod tests {
             include_str!("claims.rs"),
             include_str!("compressed.rs"),
             include_str!("drafts.rs"),
+            include_str!("ends.rs"),
             include_str!("filters.rs"),
             include_str!("finds.rs"),
             include_str!("forks.rs"),
@@ -304,6 +324,7 @@ mod tests {
             include_str!("on_disk.rs"),
             include_str!("purge.rs"),
             include_str!("search.rs"),
+            include_str!("unsent.rs"),
             include_str!("texts.rs"),
         ];
         for line in rooms.iter().flat_map(|room| room.lines()) {

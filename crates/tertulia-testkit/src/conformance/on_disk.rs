@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tertulia_store::{Progress, Store, StoreResult};
 
+use super::unsent::words;
 use crate::ask::{assert_sound, found, now};
 use crate::clock::still_clock;
 use crate::logs::Writer;
@@ -39,6 +40,7 @@ where
     let mut writer = Writer::begin(&*store, &clock);
     writer.say(&*store, SECRET);
     now(store.keep_draft(writer.id, &writer.draft(SECRET))).unwrap();
+    now(store.keep_unsent(writer.id, &words(&[SECRET]))).unwrap();
     assert_eq!(found(&*store, SECRET).len(), 1);
     // Ensures that the search itself works.
     assert_ne!(holding(folder), NONE);

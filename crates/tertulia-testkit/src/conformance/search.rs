@@ -1,10 +1,11 @@
 //! Search: matches, positions, counts and hidden matches.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::json;
 use tertulia_core::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
-use tertulia_core::query::{Filter, SearchQuery, Trash};
+use tertulia_core::query::{Filter, HitFilter, SearchQuery, Trash};
 use tertulia_core::search_text::highlighted;
 use tertulia_store::{Progress, Store};
 
@@ -185,8 +186,11 @@ pub fn speakers_and_roles(store: &dyn Store) {
     );
     let by = |speaker: Option<&str>, role: Option<Role>| {
         let query = SearchQuery {
-            speaker: speaker.map(str::to_owned),
-            role,
+            said: HitFilter {
+                speaker: speaker.map(str::to_owned),
+                role,
+                ..HitFilter::default()
+            },
             ..query("needle")
         };
         let found = hits(store, &query);
@@ -344,7 +348,6 @@ pub fn hits_say_where(store: &dyn Store) {
     let long = format!("{} a needle in {}", "hay ".repeat(100), "hay ".repeat(100));
     writer.append(store, vec![ai("claude", &long)]);
     let mut found = hits(store, &query("needle"));
-    assert!(!found.more);
     let hit = found.hits.remove(0);
     assert_eq!((hit.session, hit.seq.0), (writer.id, 3));
     assert_eq!(hit.title.as_deref(), Some("hay"));
@@ -375,8 +378,76 @@ pub fn total_and_limit(store: &dyn Store) {
             },
         );
         assert_eq!((found.hits.len(), found.total), (limit, 300));
-        assert!(!found.more);
     }
+}
+
+/// Hits are grouped by session before they are cut: a session with many matches hides no other, and
+/// all are counted.
+pub fn no_session_hides_another(store: &dyn Store) {
+    let others = each(store, 30, |_, _| {});
+    let mut long = Writer::begin(store, &still_clock(2));
+    let needles = |from: usize| (from..from + 1_000).map(|n| human(&format!("needle {n}")));
+    for part in 0..12 {
+        long.append(store, needles(part * 1_000).collect());
+    }
+    let found = hits(
+        store,
+        &SearchQuery {
+            limit: 20,
+            ..query("needle")
+        },
+    );
+    assert_eq!((found.hits.len(), found.total), (20, 12_030));
+    let sessions: HashSet<_> = found.hits.iter().map(|hit| hit.session).collect();
+    assert_eq!(sessions.len(), 20, "one hit of each session");
+    let mut counts: Vec<_> = (found.sessions.iter())
+        .map(|one| (one.session, one.count))
+        .collect();
+    counts.sort_unstable();
+    let mut expected: Vec<_> = others.iter().map(|other| (other.id, 1)).collect();
+    expected.push((long.id, 12_000));
+    expected.sort_unstable();
+    assert_eq!(counts, expected);
+    // With room for more than one of each, those of a session are together.
+    let found = hits(
+        store,
+        &SearchQuery {
+            limit: 40,
+            ..query("needle")
+        },
+    );
+    let order: Vec<_> = found.hits.iter().map(|hit| hit.session).collect();
+    assert_eq!(order.iter().filter(|id| **id == long.id).count(), 10);
+    let runs = order.chunk_by(|a, b| a == b).count();
+    assert_eq!(runs, 31, "the hits of one session are together");
+}
+
+/// A hit is found by its own time, not by that of its session.
+pub fn times_of_hits(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_clock(1));
+    for _ in 0..5 {
+        writer.say(store, "needle");
+    }
+    let times: Vec<_> = writer.log.iter().map(|entry| entry.at).collect();
+    let between = |since: Option<usize>, until: Option<usize>| {
+        let query = SearchQuery {
+            said: HitFilter {
+                since: since.map(|at| times[at]),
+                until: until.map(|at| times[at]),
+                ..HitFilter::default()
+            },
+            ..query("needle")
+        };
+        let found = hits(store, &query);
+        assert_eq!(found.total, found.hits.len() as u64);
+        let found = places(&found).into_iter().map(|(_, seq)| seq);
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(between(None, None), [2, 3, 4, 5, 6]);
+    assert_eq!(between(Some(3), None), [4, 5, 6]);
+    assert_eq!(between(None, Some(3)), [2, 3]);
+    assert_eq!(between(Some(2), Some(4)), [3, 4]);
+    assert_eq!(between(Some(4), Some(2)), [0; 0]);
 }
 
 /// Sorted by relevance, then newest first.

@@ -170,7 +170,7 @@ impl Plain {
         let mut found = Vec::new();
         let mut elsewhere = 0;
         for entry in self.entries() {
-            if !query.admits(entry) || !query.words.matches(&entry.body.searchable()) {
+            if !query.said.admits(entry) || !query.words.matches(&entry.body.searchable()) {
                 continue;
             }
             let owners = |filter: &Filter| {

@@ -3,7 +3,7 @@
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Entry, Forked, Head, NewEntry, Origin, Relation};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Lookup, SearchQuery};
+use tertulia_core::query::{HitFilter, Lookup, SearchQuery};
 use tertulia_store::{Draft, NewSession, Progress, Store, StoreError};
 
 use super::Doors;
@@ -68,8 +68,11 @@ impl Play {
             Op::FindTitle(title) => self.find(store, &Lookup::Title((*title).to_owned())),
             Op::Search(words, project, speaker, role) => {
                 let mut query = SearchQuery {
-                    speaker: speaker.map(str::to_owned),
-                    role: *role,
+                    said: HitFilter {
+                        speaker: speaker.map(str::to_owned),
+                        role: *role,
+                        ..HitFilter::default()
+                    },
                     ..query(words)
                 };
                 query.filter.project = project.map(Into::into);
@@ -250,6 +253,7 @@ impl Play {
             project: project.map(str::to_owned),
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         });
         let entries = self.chain(&last.head(), vec![opening])?;

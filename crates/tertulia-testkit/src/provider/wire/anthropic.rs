@@ -22,6 +22,11 @@ impl Wire for Anthropic {
             "max_tokens: Field required",
         )?;
         check_thinking(body)?;
+        let marks = body.to_string().matches("\"cache_control\"").count();
+        demand(
+            marks <= 4,
+            "A maximum of 4 blocks with cache_control may be provided.",
+        )?;
         for (at, tool) in list(&body["tools"]).iter().enumerate() {
             check_tool(
                 &format!("tools.{at}.custom"),
