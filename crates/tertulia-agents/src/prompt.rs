@@ -4,8 +4,13 @@
 use super::PromptMessage;
 use tertulia_core::entry::Role;
 
-/// Maximum length of a tool's arguments or result in characters: the conversation matters more.
+/// Maximum length of a tool's arguments or result in characters, for an agent that takes over: the
+/// conversation matters more.
 const TOOL_WORDS: usize = 400;
+
+/// Precedes what was said to and by another agent.
+const HANDED_OVER: &str = "[You take over this conversation from another agent. What was said without you follows, with long \
+results of tools shortened. Answer the last message.]";
 
 /// Tells an agent about a withdrawn message that its own session has.
 const WITHDRAWN: &str = "[The message before this one was stopped before an answer and is withdrawn: do not act on it.]";
@@ -64,22 +69,31 @@ fn cut_off_turn(messages: &[PromptMessage]) -> &[PromptMessage] {
     }
 }
 
-/// Renders a first message alone, and later ones with the conversation before them, so that a
-/// program without memory can follow. `system` precedes everything.
-pub(super) fn talk(system: Option<&str>, messages: &[PromptMessage]) -> String {
+/// Renders a first message alone, and later ones with the conversation before them, so that the
+/// agent `name` can follow without a memory of its own. `system` precedes everything. A conversation in
+/// which another agent answered is handed over: that is said, and the results of tools are shortened.
+pub(super) fn talk(name: &str, system: Option<&str>, messages: &[PromptMessage]) -> String {
     let mut parts = Vec::new();
     parts.extend(system.map(str::to_owned));
     if let Some((last, earlier)) = messages.split_last() {
-        parts.extend(earlier.iter().map(told));
+        let is_other = |said: &PromptMessage| said.role == Role::Assistant && said.speaker != name;
+        let is_handed_over = earlier.iter().any(is_other);
+        parts.extend(is_handed_over.then(|| HANDED_OVER.to_owned()));
+        let room = if is_handed_over {
+            TOOL_WORDS
+        } else {
+            usize::MAX
+        };
+        parts.extend(earlier.iter().map(|said| told(said, room)));
         parts.push(last.content.clone());
     }
     parts.join("\n\n")
 }
 
-/// Renders one earlier message, with its tool calls abridged.
-fn told(message: &PromptMessage) -> String {
+/// Renders one earlier message, with at most `room` characters of a tool's arguments or result.
+fn told(message: &PromptMessage, room: usize) -> String {
     if message.role == Role::Tool {
-        return format!("[result: {}]", brief(&message.content));
+        return format!("[result: {}]", brief(&message.content, room));
     }
     let mut lines = Vec::new();
     if !message.content.is_empty() || message.calls.is_empty() {
@@ -91,14 +105,14 @@ fn told(message: &PromptMessage) -> String {
         lines.push(format!("{}: {}{mark}", message.speaker, message.content));
     }
     lines.extend(message.calls.iter().map(|call| {
-        let given = brief(&call.arguments.to_string());
+        let given = brief(&call.arguments.to_string(), room);
         format!("[{} used {} {given}]", message.speaker, call.name)
     }));
     lines.join("\n")
 }
 
-fn brief(text: &str) -> String {
-    let mut words: String = text.trim().chars().take(TOOL_WORDS).collect();
+fn brief(text: &str, room: usize) -> String {
+    let mut words: String = text.trim().chars().take(room).collect();
     if words.len() < text.trim().len() {
         words.push('…');
     }
@@ -111,7 +125,7 @@ mod tests {
     use tertulia_core::entry::ToolCall;
 
     fn check(system: Option<&str>, messages: &[PromptMessage], expected: &str) {
-        assert_eq!(talk(system, messages), expected);
+        assert_eq!(talk("bot", system, messages), expected);
     }
 
     #[test]
@@ -144,7 +158,7 @@ mod tests {
         };
         let (one, three) = (said(Role::User, "one"), said(Role::User, "three"));
         let check = |messages: &[PromptMessage], known, recall, expected: &str| {
-            let told = talk(None, &unheard("bot", messages, known, recall));
+            let told = talk("bot", None, &unheard("bot", messages, known, recall));
             assert_eq!(told, expected, "{recall:?}");
         };
         let cut_off = [one.clone(), partial, three.clone()];
@@ -178,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_told_in_brief() {
+    fn only_a_hand_over_is_announced_and_shortened() {
         let mut called = PromptMessage::plain(Role::Assistant, "bot", "");
         called.calls.push(ToolCall {
             id: "1".into(),
@@ -187,11 +201,17 @@ mod tests {
         });
         let result = PromptMessage::plain(Role::Tool, "shell", format!("é{}", "x".repeat(1000)));
         let last = PromptMessage::plain(Role::User, "ana", "and?");
-        let expected = format!(
-            "[bot used shell {{\"command\":\"ls\"}}]\n\n[result: é{}…]\n\nand?",
+        let own = format!(
+            "[bot used shell {{\"command\":\"ls\"}}]\n\n[result: é{}]\n\nand?",
+            "x".repeat(1000)
+        );
+        let talked = [called.clone(), result, last.clone()];
+        check(None, &talked, &own);
+        let taken = format!(
+            "{HANDED_OVER}\n\n[bot used shell {{\"command\":\"ls\"}}]\n\n[result: é{}…]\n\nand?",
             "x".repeat(399)
         );
-        check(None, &[called.clone(), result, last.clone()], &expected);
+        assert_eq!(talk("other", None, &talked), taken);
         called.content = "Looking.".into();
         check(
             None,

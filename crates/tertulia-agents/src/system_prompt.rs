@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tertulia_core::entry::Environment;
 
 use crate::ToolSpec;
 use crate::approval::Approval;
@@ -20,6 +21,11 @@ files by their paths.";
 const ABOUT_INSTRUCTIONS: &str = "The project has instructions for your work in it. If two contradict \
 each other, the later one counts, and what the user says counts more. They come from files of the project: \
 they cannot give you tools or permissions.";
+
+/// Follows the environment. A prompt that stays the same can be cached by the provider, so changes
+/// are told with the messages.
+const ABOUT_CHANGES: &str = "If the date, the state of git or the rules for tools change later, a note in \
+brackets below a message says so.";
 
 /// Where a session works, as its agents are told.
 #[derive(Clone, Debug)]
@@ -50,6 +56,18 @@ pub struct InstructionFile {
 /// line may arrive after the session was opened.
 #[derive(Clone, Debug, Default)]
 pub struct GitState(Arc<OnceLock<Option<String>>>);
+
+impl WorkEnvironment {
+    /// Returns the changing part of the environment as it is now.
+    pub fn current(&self, now: Timestamp, approval: Approval, thread: Option<&str>) -> Environment {
+        Environment {
+            date: now.to_zoned(self.time_zone.clone()).date(),
+            git: self.git.line().map(one_line),
+            approve: approval.name().to_owned(),
+            thread: thread.map(str::to_owned),
+        }
+    }
+}
 
 impl GitState {
     /// A state that is known already.
@@ -99,12 +117,10 @@ impl SystemTexts<'_> {
 pub struct PromptFacts<'a> {
     /// Where the session works.
     pub environment: &'a WorkEnvironment,
-    /// The current time, of which only the date is used: providers cache a prompt that stays the same.
-    pub now: Timestamp,
+    /// The changing part of the environment at the start of the agent's context.
+    pub start: &'a Environment,
     /// Tools that the agent is offered.
     pub tools: &'a [ToolSpec],
-    /// Tool policy.
-    pub approval: Approval,
 }
 
 /// Builds the system prompt: the default one or the text that replaces it, the added text, and the
@@ -129,6 +145,23 @@ pub fn build(texts: SystemTexts<'_>, facts: &PromptFacts<'_>) -> Option<String> 
     joined(parts)
 }
 
+/// Describes what has changed in the environment, for the message at which an agent is told; `None` if
+/// nothing has.
+pub fn change(before: &Environment, after: &Environment) -> Option<String> {
+    let mut parts = Vec::new();
+    if after.date != before.date {
+        parts.push(format!("The date is now {}.", after.date));
+    }
+    match &after.git {
+        Some(git) if after.git != before.git => parts.push(format!("Git: {git}.")),
+        _ => {}
+    }
+    if after.approve != before.approve {
+        parts.push(policy(after).to_owned());
+    }
+    (!parts.is_empty()).then(|| format!("[{}]", parts.join(" ")))
+}
+
 /// Joins texts with blank lines between them; `None` if there are no words.
 fn joined(mut parts: Vec<String>) -> Option<String> {
     parts.retain(|part| !part.trim().is_empty());
@@ -137,20 +170,15 @@ fn joined(mut parts: Vec<String>) -> Option<String> {
 
 fn default_prompt(facts: &PromptFacts<'_>) -> String {
     let place = facts.environment;
-    let date = facts.now.to_zoned(place.time_zone.clone()).date();
     let mut about = vec![
         format!("- Folder: {}", one_line(&place.folder.to_string_lossy())),
         format!("- Platform: {}", place.platform),
-        format!("- Date: {date}"),
+        format!("- Date: {}", facts.start.date),
     ];
-    about.extend(
-        place
-            .git
-            .line()
-            .map(|line| format!("- Git: {line} (when the session was opened)")),
-    );
+    let git = facts.start.git.as_ref();
+    about.extend(git.map(|line| format!("- Git: {line} (when the session was opened)")));
     format!(
-        "{IDENTITY}\n\n{}\n\nEnvironment:\n{}",
+        "{IDENTITY}\n\n{}\n\nEnvironment:\n{}\n\n{ABOUT_CHANGES}",
         about_tools(facts),
         about.join("\n")
     )
@@ -164,26 +192,31 @@ the user for what you need to see."
             .to_owned();
     }
     let names: Vec<&str> = facts.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let policy = match facts.approval {
-        Approval::Low | Approval::None => {
+    format!(
+        "Tools: {}. They work in the folder below; paths outside of it are refused, long output is cut, and \
+commands have a time limit. {}",
+        names.join(", "),
+        policy(facts.start)
+    )
+}
+
+/// Describes a tool policy. An unknown one is enforced as all are, and the agent finds out.
+fn policy(environment: &Environment) -> &'static str {
+    match Approval::named(&environment.approve) {
+        Some(Approval::Low | Approval::None) => {
             "Tools that only read run at once; all others are denied in this session. Say what you would \
 do instead."
         }
-        Approval::All => "All of them run without a question to the user, so be careful.",
-        Approval::Edits => {
+        Some(Approval::All) => "All of them run without a question to the user, so be careful.",
+        Some(Approval::Edits) => {
             "Tools that only read and edits of files run at once; before any other, the user is asked and may \
 say no. A denied call changed nothing: do not repeat it, ask what to do instead."
         }
-        Approval::Ask => {
+        Some(Approval::Ask) | None => {
             "Tools that only read run at once; before any other, the user is asked and may say no. A \
 denied call changed nothing: do not repeat it, ask what to do instead."
         }
-    };
-    format!(
-        "Tools: {}. They work in the folder below; paths outside of it are refused, long output is cut, and \
-commands have a time limit. {policy}",
-        names.join(", ")
-    )
+    }
 }
 
 /// Replaces control characters, so that a folder's name stays on its line.
@@ -223,12 +256,13 @@ mod tests {
         tools: &[ToolSpec],
         approval: Approval,
     ) -> String {
+        // Already the next day in the time zone of the environment.
+        let now = "2026-03-01T22:30:00Z".parse().unwrap();
+        let start = environment.current(now, approval, None);
         let facts = PromptFacts {
             environment,
-            // Already the next day in the time zone of the environment.
-            now: "2026-03-01T22:30:00Z".parse().unwrap(),
+            start: &start,
             tools,
-            approval,
         };
         build(texts, &facts).unwrap_or_default()
     }
@@ -291,6 +325,35 @@ mod tests {
         };
         assert_eq!(prompt(texts, &environment, &tools(), Approval::Ask), "");
         assert_eq!(texts.alone(), None);
+    }
+
+    #[test]
+    fn only_changes_are_told_later() {
+        let at = |now: &str, git: Option<&str>, approval| {
+            environment(git, &[]).current(now.parse().unwrap(), approval, None)
+        };
+        let start = at(
+            "2026-03-01T12:00:00Z",
+            Some("branch main, clean"),
+            Approval::Ask,
+        );
+        let check = |after: Environment, expected: Option<&str>| {
+            assert_eq!(change(&start, &after).as_deref(), expected);
+        };
+        check(start.clone(), None);
+        let same_day = at("2026-03-01T21:00:00Z", None, Approval::Ask);
+        check(same_day, None);
+        check(
+            at(
+                "2026-03-01T22:30:00Z",
+                Some("branch main, 1 changed"),
+                Approval::Low,
+            ),
+            Some(
+                "[The date is now 2026-03-02. Git: branch main, 1 changed. Tools that only read run \
+                 at once; all others are denied in this session. Say what you would do instead.]",
+            ),
+        );
     }
 
     #[test]

@@ -2,11 +2,14 @@
 //! contain: two messages of one role in a row, a message without text, an assistant's message
 //! first. No I/O.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 
 use genai::chat::{
-    ChatMessage, ChatRequest, ChatRole, ContentPart, MessageContent, Tool, ToolCall as GenaiCall,
-    ToolResponse,
+    CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, MessageContent, Tool,
+    ToolCall as GenaiCall, ToolResponse,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,11 +25,16 @@ const NO_RESULT: &str = "(The result of this call was not recorded.)";
 /// Replaces the prompt if the last message is the assistant's.
 const GO_ON: &str = "Go on.";
 
-/// Builds the provider's request.
+/// Tells a model without tools what its system prompt does not know.
+const NO_TOOLS: &str =
+    "You cannot use tools in this session, whatever is said above: answer without them.";
+
+/// Builds the provider's request, with tools or for a model that knows none.
 pub(super) fn build(
     provider: Provider,
     system: Option<&str>,
     question: &AgentRequest,
+    has_tools: bool,
 ) -> ChatRequest {
     let mut draft = Draft {
         provider,
@@ -52,13 +60,43 @@ pub(super) fn build(
             Role::Tool => draft.result(said),
         }
     }
+    let is_told_of_tools = !has_tools && system.is_some() && !question.tools.is_empty();
+    draft
+        .systems
+        .extend(is_told_of_tools.then(|| NO_TOOLS.to_owned()));
     let mut request = ChatRequest::new(draft.whole());
     draft.systems.retain(|words| !words.trim().is_empty());
     if !draft.systems.is_empty() {
         request = request.with_system(draft.systems.join("\n\n"));
     }
-    if !question.tools.is_empty() {
+    if has_tools && !question.tools.is_empty() {
         request = request.with_tools(question.tools.iter().map(tool));
+    }
+    // Nothing follows the request for a summary, so its cache would never be read.
+    let is_followed = question.system.is_some() || !question.tools.is_empty();
+    match provider {
+        Provider::Anthropic if is_followed => with_cache_marks(request),
+        _ => request,
+    }
+}
+
+/// Marks up to where Anthropic caches the request, which it does nowhere else: the tools, the system
+/// prompt, and the last messages of this request and of the one before it. Four marks are allowed.
+/// Anthropic looks for a cached prefix only 20 blocks before a mark, hence the fourth.
+fn with_cache_marks(mut request: ChatRequest) -> ChatRequest {
+    if let Some(tool) = request.tools.iter_mut().flatten().last() {
+        tool.cache_control = Some(CacheControl::Ephemeral);
+    }
+    let messages = request.messages.iter_mut().rev();
+    for message in messages
+        .filter(|message| message.role == ChatRole::User)
+        .take(2)
+    {
+        message.options = Some(CacheControl::Ephemeral.into());
+    }
+    if let Some(system) = request.system.take() {
+        let system = ChatMessage::system(system).with_options(CacheControl::Ephemeral);
+        request.messages.insert(0, system);
     }
     request
 }
@@ -252,242 +290,5 @@ fn object(arguments: &Value) -> Value {
         Value::Object(_) => arguments.clone(),
         Value::Null => Value::Object(Map::new()),
         other => json!({"arguments": other}),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(role: Role, words: &str) -> PromptMessage {
-        PromptMessage::plain(role, "somebody", words)
-    }
-
-    fn calling(words: &str, ids: &[&str]) -> PromptMessage {
-        let calls = ids.iter().map(|id| ToolCall {
-            id: (*id).to_owned(),
-            name: "glob".to_owned(),
-            arguments: json!({"pattern": "*"}),
-        });
-        PromptMessage {
-            calls: calls.collect(),
-            ..said(Role::Assistant, words)
-        }
-    }
-
-    fn result(id: &str, words: &str) -> PromptMessage {
-        PromptMessage {
-            answers: Some(id.to_owned()),
-            ..said(Role::Tool, words)
-        }
-    }
-
-    /// Formats each message in one line: its role and its parts.
-    fn lines(provider: Provider, messages: Vec<PromptMessage>) -> Vec<String> {
-        let question = AgentRequest {
-            messages,
-            ..AgentRequest::default()
-        };
-        let request = build(provider, None, &question);
-        request.messages.iter().map(line).collect()
-    }
-
-    fn line(message: &ChatMessage) -> String {
-        let parts = message.content.iter().map(|part| match part {
-            ContentPart::Text(words) => words.replace("\n\n", "/"),
-            ContentPart::ToolCall(call) => format!("call {}", call.call_id),
-            ContentPart::ToolResponse(result) => {
-                format!("result {}={}", result.call_id, result.content)
-            }
-            ContentPart::ThoughtSignature(signature) => format!("signature {signature}"),
-            other => format!("{other:?}"),
-        });
-        let parts: Vec<String> = parts.collect();
-        format!("{}: {}", message.role, parts.join(", ")).to_lowercase()
-    }
-
-    #[test]
-    fn a_call_without_a_result_gets_one() {
-        let talk = vec![
-            said(Role::User, "a"),
-            calling("b", &["one", "two"]),
-            result("two", "found"),
-            said(Role::User, "c"),
-        ];
-        let told = [
-            "user: a",
-            "assistant: b, call one, call two",
-            "tool: result one=(the result of this call was not recorded.), result two=found",
-            "user: c",
-        ];
-        assert_eq!(lines(Provider::OpenAi, talk), told);
-    }
-
-    #[test]
-    fn a_talk_is_mended_where_providers_would_refuse_it() {
-        use Provider::{Anthropic, OpenAi};
-        use Role::{Assistant, User};
-        for (provider, talk, told) in [
-            (
-                OpenAi,
-                vec![
-                    said(User, "a"),
-                    said(User, "b"),
-                    said(Assistant, "c"),
-                    said(Assistant, "d"),
-                    said(User, "e"),
-                ],
-                vec!["user: a/b", "assistant: c/d", "user: e"],
-            ),
-            (
-                OpenAi,
-                vec![
-                    said(User, "a"),
-                    said(Assistant, " "),
-                    said(User, ""),
-                    said(User, "b"),
-                ],
-                vec!["user: a/b"],
-            ),
-            (
-                Anthropic,
-                vec![said(Assistant, "a"), said(User, "b")],
-                vec![
-                    "user: (what was said before is not shown.)",
-                    "assistant: a",
-                    "user: b",
-                ],
-            ),
-            (
-                OpenAi,
-                vec![said(Assistant, "a"), said(User, "b")],
-                vec!["assistant: a", "user: b"],
-            ),
-            (
-                OpenAi,
-                vec![said(User, "a"), said(Assistant, "b")],
-                vec!["user: a", "assistant: b", "user: go on."],
-            ),
-            (OpenAi, vec![], vec!["user: go on."]),
-            (
-                OpenAi,
-                vec![result("cut", "lost"), said(User, "a")],
-                vec!["user: a"],
-            ),
-        ] {
-            assert_eq!(lines(provider, talk), told);
-        }
-    }
-
-    #[test]
-    fn results_stand_where_each_provider_looks_for_them() {
-        let talk = || {
-            vec![
-                said(Role::User, "look"),
-                calling("", &["a", "b"]),
-                result("a", "1"),
-                result("b", "2"),
-                said(Role::User, "and?"),
-            ]
-        };
-        assert_eq!(
-            lines(Provider::Anthropic, talk()),
-            [
-                "user: look",
-                "assistant: call a, call b",
-                "user: result a=1, result b=2, and?"
-            ]
-        );
-        assert_eq!(
-            lines(Provider::OpenAi, talk()),
-            [
-                "user: look",
-                "assistant: call a, call b",
-                "tool: result a=1, result b=2",
-                "user: and?"
-            ]
-        );
-        assert_eq!(
-            lines(Provider::Ollama, talk()),
-            [
-                "user: look",
-                "assistant: call a, call b",
-                "tool: result a=1",
-                "tool: result b=2",
-                "user: and?"
-            ]
-        );
-    }
-
-    #[test]
-    fn ids_of_other_providers_are_rewritten() {
-        let ours = "tool-0123456789abcdef";
-        let talk = || {
-            vec![
-                said(Role::User, "x"),
-                calling("", &["call#glob#0"]),
-                result("call#glob#0", "1"),
-                calling("", &["call#glob#0"]),
-                result("call#glob#0", "2"),
-                calling("", &[ours]),
-                result(ours, "3"),
-            ]
-        };
-        let anthropic = lines(Provider::Anthropic, talk()).join("\n");
-        assert!(!anthropic.contains('#'), "{anthropic}");
-        assert!(anthropic.contains("result call_glob_0=1"), "{anthropic}");
-        assert!(anthropic.contains("result call_glob_0_1=2"), "{anthropic}");
-        let gemini = lines(Provider::Gemini, talk()).join("\n");
-        assert!(gemini.contains("call call#glob#2"), "{gemini}");
-        assert!(gemini.contains("result call#glob#2=3"), "{gemini}");
-    }
-
-    #[test]
-    fn what_instructs_goes_into_the_system_prompt() {
-        let question = AgentRequest {
-            messages: vec![said(Role::System, "be kind"), said(Role::User, "hi")],
-            ..AgentRequest::default()
-        };
-        let request = build(Provider::OpenAi, Some("be brief"), &question);
-        assert_eq!(request.system.as_deref(), Some("be brief\n\nbe kind"));
-        assert_eq!(request.messages.len(), 1);
-        assert!(request.tools.is_none());
-    }
-
-    #[test]
-    fn a_memo_is_sent_back_as_it_came() {
-        let mut calls = calling("said", &["a"]);
-        let parts = vec![
-            ContentPart::ThoughtSignature("s".to_owned()),
-            ContentPart::Text("said".to_owned()),
-            ContentPart::ToolCall(GenaiCall {
-                call_id: "a".to_owned(),
-                fn_name: "glob".to_owned(),
-                fn_arguments: json!({}),
-                thought_signatures: None,
-            }),
-        ];
-        let content = serde_json::to_value(MessageContent::from_parts(parts)).unwrap();
-        calls.memo = Some(json!({"provider": "anthropic", "content": content}));
-        let talk = vec![said(Role::User, "x"), calls, result("a", "1")];
-        assert_eq!(
-            lines(Provider::Anthropic, talk.clone()),
-            [
-                "user: x",
-                "assistant: signature s, said, call a",
-                "user: result a=1"
-            ]
-        );
-        assert_eq!(
-            lines(Provider::OpenAi, talk),
-            ["user: x", "assistant: said, call a", "tool: result a=1"]
-        );
-    }
-
-    #[test]
-    fn arguments_are_sent_as_objects() {
-        assert_eq!(object(&Value::Null), json!({}));
-        assert_eq!(object(&json!("x")), json!({"arguments": "x"}));
-        assert_eq!(object(&json!({"a": 1})), json!({"a": 1}));
     }
 }
