@@ -7,7 +7,7 @@ use genai::chat::{ContentPart, MessageContent, StreamEnd, ToolCall as GenaiCall}
 use serde_json::{Map, Value, json};
 
 use super::provider::Provider;
-use super::watch::LostCall;
+use super::watch::StreamedCall;
 use crate::AgentRequest;
 use tertulia_core::entry::ToolCall;
 
@@ -20,29 +20,37 @@ pub(super) struct Calls {
     pub calls: Vec<ToolCall>,
     /// Data that the provider wants back with the calls, if any.
     pub memo: Option<Value>,
+    /// Tool whose call was cut off.
+    pub cut_off: Option<String>,
 }
 
-/// Collects the calls of an answer. `cut` means that the answer reached its token limit: calls with
-/// incomplete arguments are left out.
+/// Collects the calls of an answer: those that genai heard, or those of an OpenAI-compatible server.
+/// `cut` means that the answer reached its token limit: calls with incomplete arguments are left out.
 pub(super) fn collect(
     provider: Provider,
     question: &AgentRequest,
     heard: Vec<GenaiCall>,
-    lost: &[LostCall],
+    streamed: &[StreamedCall],
     end: &StreamEnd,
     cut: bool,
 ) -> Calls {
     let mut ids = Ids::of(question);
-    let lost = lost.iter().map(|call| GenaiCall {
+    let streamed = streamed.iter().map(|call| GenaiCall {
         call_id: call.id.clone(),
         fn_name: call.name.clone(),
         fn_arguments: call.arguments.clone(),
         thought_signatures: None,
     });
+    let heard = match provider {
+        Provider::OpenAi => streamed.collect(),
+        _ => heard,
+    };
     let mut mended: Vec<GenaiCall> = Vec::new();
-    for mut call in heard.into_iter().chain(lost) {
+    let mut cut_off = None;
+    for mut call in heard {
         call.fn_arguments = arguments(call.fn_arguments);
         if cut && !call.fn_arguments.is_object() {
+            cut_off = Some(call.fn_name);
             continue;
         }
         call.call_id = ids.unique(&call.call_id);
@@ -56,6 +64,7 @@ pub(super) fn collect(
     Calls {
         calls: calls.collect(),
         memo: memo(provider, end, mended),
+        cut_off,
     }
 }
 
@@ -65,7 +74,14 @@ fn arguments(written: Value) -> Value {
     match written {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Value::String(text) => match serde_json::from_str(&text) {
+            // Some servers encode them twice.
+            Ok(Value::String(inner)) => {
+                serde_json::from_str(&inner).unwrap_or(Value::String(inner))
+            }
+            Ok(value) => value,
+            Err(_) => Value::String(text),
+        },
         value => value,
     }
 }
@@ -199,6 +215,7 @@ mod tests {
         for (written, read) in [
             (json!({"a": 1}), json!({"a": 1})),
             (json!("{\"a\": 1}"), json!({"a": 1})),
+            (json!("\"{\\\"a\\\": 1}\""), json!({"a": 1})),
             (json!(""), json!({})),
             (Value::Null, json!({})),
             (json!("{\"a\": "), json!("{\"a\": ")),
@@ -242,8 +259,9 @@ mod tests {
     #[test]
     fn a_call_that_was_cut_off_is_not_run() {
         let heard = vec![call("a", json!({})), call("b", json!("{\"path\": \"/et"))];
-        let whole = collected(&AgentRequest::default(), heard.clone(), true).calls;
-        assert_eq!(whole.len(), 1);
+        let whole = collected(&AgentRequest::default(), heard.clone(), true);
+        assert_eq!(whole.calls.len(), 1);
+        assert_eq!(whole.cut_off.as_deref(), Some("glob"));
         assert_eq!(
             collected(&AgentRequest::default(), heard, false)
                 .calls

@@ -73,6 +73,8 @@ pub enum Key {
         command: PathBuf,
         /// Arguments of the program.
         args: Vec<String>,
+        /// Where the program was found, if it was.
+        found: Option<PathBuf>,
     },
 }
 
@@ -122,7 +124,7 @@ impl Keyring {
             Key::NotNeeded => return Ok(None),
             Key::Value { secret, .. } => return Ok(Some(secret.clone())),
             Key::Missing { variable } => return Err(missing(variable)),
-            Key::Command { command, args } => (command, args),
+            Key::Command { command, args, .. } => (command, args),
         };
         let mut told = self.told.lock().await;
         if let Some(secret) = &*told {

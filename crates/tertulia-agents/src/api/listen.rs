@@ -8,6 +8,7 @@ use genai::chat::{ChatStream, ChatStreamEvent, StopReason, StreamEnd, ToolCall a
 
 use super::calls;
 use super::provider::Provider;
+use super::think_tags::{Piece, ThinkTags};
 use super::trouble::Trouble;
 use super::watch::Watch;
 use super::wire::trouble;
@@ -25,6 +26,10 @@ pub(super) struct AnswerReader<'a> {
     pub max_tokens: Option<u32>,
     /// Whether anything of the answer has arrived.
     pub spoke: bool,
+    /// Whether any text of the answer has arrived.
+    pub has_text: bool,
+    /// Finds thoughts in the text.
+    pub tags: ThinkTags,
 }
 
 impl AnswerReader<'_> {
@@ -54,6 +59,9 @@ impl AnswerReader<'_> {
                 return Err(Trouble::Event(error));
             }
         }
+        if let Some(piece) = self.tags.finish() {
+            self.say(event(piece)).await?;
+        }
         self.settle(calls, end).await
     }
 
@@ -82,7 +90,7 @@ impl AnswerReader<'_> {
         end: &mut Option<StreamEnd>,
     ) -> Result<(), Trouble> {
         match event {
-            ChatStreamEvent::Chunk(chunk) => self.say(AgentEvent::Text(chunk.content)).await?,
+            ChatStreamEvent::Chunk(chunk) => self.hear_text(chunk.content).await?,
             ChatStreamEvent::ReasoningChunk(chunk) => {
                 self.say(AgentEvent::Reasoning(chunk.content)).await?;
             }
@@ -103,12 +111,27 @@ impl AnswerReader<'_> {
         Ok(())
     }
 
+    /// Forwards text, or thoughts among it. Only servers of open models pass them on like this.
+    async fn hear_text(&mut self, text: String) -> Result<(), Trouble> {
+        match self.provider {
+            Provider::OpenAi | Provider::Ollama => {
+                self.spoke |= !text.is_empty();
+                for piece in self.tags.push(text) {
+                    self.say(event(piece)).await?;
+                }
+                Ok(())
+            }
+            Provider::Anthropic | Provider::Gemini => self.say(AgentEvent::Text(text)).await,
+        }
+    }
+
     async fn say(&mut self, event: AgentEvent) -> Result<(), Trouble> {
         match &event {
             AgentEvent::Text(words) | AgentEvent::Reasoning(words) if words.is_empty() => {
                 return Ok(());
             }
-            AgentEvent::Text(_) | AgentEvent::Reasoning(_) => self.spoke = true,
+            AgentEvent::Text(_) => (self.spoke, self.has_text) = (true, true),
+            AgentEvent::Reasoning(_) => self.spoke = true,
             _ => {}
         }
         self.sink.say(event).await.map_err(|_| Trouble::Stopped)
@@ -123,14 +146,18 @@ impl AnswerReader<'_> {
         if let Some(refusal) = self.refusal() {
             return Err(refusal);
         }
-        let (finished, nameless, lost, seen) = {
+        let (finished, nameless, streamed, seen, has_data) = {
             let watch = lock(&self.watch);
-            let lost = watch.calls.clone();
-            (watch.finished, watch.nameless, lost, watch.usage)
+            let streamed = watch.calls.clone();
+            let (finished, nameless) = (watch.finished, watch.nameless);
+            (finished, nameless, streamed, watch.usage, watch.has_data)
         };
         if nameless {
             let cause = "an event came without its name";
             return Err(Trouble::Garbled(cause.to_owned()));
+        }
+        if !has_data {
+            return Err(Trouble::NoStream);
         }
         if !finished {
             return Err(Trouble::Truncated);
@@ -148,30 +175,44 @@ impl AnswerReader<'_> {
         if let Some(usage) = used {
             self.say(AgentEvent::Usage(usage)).await?;
         }
-        let cut = self.judge(&end, used).await?;
-        let calls::Calls { calls, memo } =
-            calls::collect(self.provider, self.question, heard, &lost, &end, cut);
-        if calls.is_empty() {
-            return Ok(Outcome::Done);
+        let cut = self.judge(&end)?;
+        let calls = calls::collect(self.provider, self.question, heard, &streamed, &end, cut);
+        let is_empty = calls.calls.is_empty();
+        if let Some(tool) = calls.cut_off.filter(|_| is_empty && !self.has_text) {
+            let limit = self.max_tokens;
+            return Err(Trouble::CutCall { tool, limit });
         }
-        Ok(Outcome::Calls { calls, memo })
+        if cut {
+            let remark = limit_remark(self.agent, self.max_tokens, used);
+            self.say(AgentEvent::Remark(remark)).await?;
+        }
+        Ok(match is_empty {
+            true => Outcome::Done,
+            false => Outcome::Calls {
+                calls: calls.calls,
+                memo: calls.memo,
+            },
+        })
     }
 
     /// Evaluates the stop reason. Returns whether the token limit cut the answer off, or an error
     /// if it stopped for another bad reason.
-    async fn judge(&mut self, end: &StreamEnd, used: Option<Usage>) -> Result<bool, Trouble> {
+    fn judge(&self, end: &StreamEnd) -> Result<bool, Trouble> {
         match &end.captured_stop_reason {
             Some(StopReason::ContentFilter(reason)) => Err(Trouble::Refused(reason.clone())),
-            Some(StopReason::MaxTokens(_)) => {
-                let remark = limit_remark(self.agent, self.max_tokens, used);
-                self.say(AgentEvent::Remark(remark)).await?;
-                Ok(true)
-            }
+            Some(StopReason::MaxTokens(_)) => Ok(true),
             Some(StopReason::Other(reason)) if !self.spoke => {
                 Err(Trouble::Garbled(format!("it stopped with {reason}")))
             }
             _ => Ok(false),
         }
+    }
+}
+
+fn event(piece: Piece) -> AgentEvent {
+    match piece {
+        Piece::Text(text) => AgentEvent::Text(text),
+        Piece::Thought(thought) => AgentEvent::Reasoning(thought),
     }
 }
 

@@ -9,11 +9,13 @@ mod listen;
 mod provider;
 mod request;
 mod retry;
+mod think_tags;
 mod thinking;
 mod trouble;
 mod watch;
 mod wire;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -31,8 +33,9 @@ use key::Keyring;
 pub use key::{Key, Secret};
 use listen::AnswerReader;
 pub use provider::Provider;
+use think_tags::ThinkTags;
 pub use thinking::Thinking;
-use trouble::{Asked, Trouble};
+use trouble::{Asked, Trouble, without_password};
 use watch::Watch;
 use wire::{Manner, Wire};
 
@@ -43,8 +46,8 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// Time limit for listing models.
 const LIST: Duration = Duration::from_secs(30);
-/// Time limit for reaching a server on this machine.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time limit for reaching a server when the user wants to know which agents are ready.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// An agent behind a provider's HTTP API.
 pub struct Api {
@@ -85,6 +88,8 @@ pub struct Live {
     wire: OnceLock<Wire>,
     keyring: Keyring,
     found: OnceLock<String>,
+    /// Whether the model has turned out to know no tools.
+    toolless: AtomicBool,
 }
 
 // The key is never shown.
@@ -192,14 +197,24 @@ impl Api {
             .alone()
             .filter(|_| question.system.is_none());
         let system = question.system.as_deref().or(own.as_deref());
-        let request = request::build(self.provider, system, question);
+        let toolless = &self.live.toolless;
         let mut failed = 0;
         loop {
+            let has_tools = !toolless.load(Ordering::Relaxed);
+            let request = request::build(self.provider, system, question, has_tools);
             let mut reader = self.reader(question, sink);
-            let trouble = match self.attempt(&mut reader, request.clone(), secret).await {
+            let trouble = match self.attempt(&mut reader, request, secret).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => trouble,
             };
+            let has_tools = has_tools && !question.tools.is_empty();
+            if has_tools && !reader.spoke && trouble.is_about_tools() {
+                toolless.store(true, Ordering::Relaxed);
+                let model = self.model().unwrap_or("the model");
+                let remark = format!("{model} cannot use tools: asked again without them");
+                sink.say(AgentEvent::Remark(remark)).await?;
+                continue;
+            }
             failed += 1;
             let error = self.explain(&trouble, secret);
             let ended = retry::Ended {
@@ -235,6 +250,8 @@ impl Api {
             idle: self.patience.idle,
             max_tokens: self.max_tokens,
             spoke: false,
+            has_text: false,
+            tags: ThinkTags::default(),
         }
     }
 
@@ -255,13 +272,22 @@ impl Api {
         reader.listen(stream).await
     }
 
+    /// Returns whether a server answers at the address, if the user has named one. The vendors' own are
+    /// taken to be there.
+    async fn is_there(&self) -> bool {
+        if self.root() == self.provider.root(None) {
+            return true;
+        }
+        match self.wire() {
+            Ok(wire) => wire.is_there(LOOK).await,
+            Err(_) => false,
+        }
+    }
+
     async fn knock(&self) -> Readiness {
         let root = self.root();
         let version = match self.wire() {
-            Ok(wire) => {
-                wire.get(&format!("{root}api/version"), None, CONNECT_TIMEOUT)
-                    .await
-            }
+            Ok(wire) => wire.get(&format!("{root}api/version"), None, LOOK).await,
             Err(trouble) => Err(trouble),
         };
         match version {
@@ -297,12 +323,29 @@ impl Agent for Api {
         if self.provider == Provider::Ollama {
             return self.knock().await;
         }
-        match &self.key {
-            Key::Missing { variable } => Readiness::NotReady(format!("{variable} is not set")),
-            Key::NotNeeded => Readiness::Ready(None),
-            Key::Value { variable, .. } => Readiness::Ready(Some(format!("key in {variable}"))),
-            Key::Command { command, .. } => {
-                Readiness::Ready(Some(format!("key from {}", command.display())))
+        let found = match &self.key {
+            Key::Missing { variable } => {
+                return Readiness::NotReady(format!("{variable} is not set"));
+            }
+            Key::NotNeeded => None,
+            Key::Value { variable, .. } => Some(format!("key in {variable}")),
+            Key::Command { command, found, .. } => {
+                let command = command.display();
+                if found.is_none() {
+                    let why = format!("the program {command} of `key_command` was not found");
+                    return Readiness::NotReady(why);
+                }
+                Some(format!("key from {command}"))
+            }
+        };
+        match self.is_there().await {
+            true => Readiness::Ready(found),
+            false => {
+                let root = self.root();
+                Readiness::NotReady(format!(
+                    "no server answers at {}",
+                    without_password(root.trim_end_matches('/'))
+                ))
             }
         }
     }

@@ -1,5 +1,8 @@
 //! Failures of a request to a provider, and their explanation for the user. No I/O.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -39,6 +42,15 @@ pub(super) enum Trouble {
     Garbled(String),
     /// The stream ended in the middle.
     Truncated,
+    /// What the server sent is no stream.
+    NoStream,
+    /// The token limit cut off a tool call.
+    CutCall {
+        /// The tool.
+        tool: String,
+        /// The configured limit, if that was it.
+        limit: Option<u32>,
+    },
     /// The model or a filter refuses to answer.
     Refused(String),
     /// The server has no model.
@@ -72,6 +84,17 @@ impl Trouble {
             Trouble::Unreached(_) | Trouble::Dropped(_) => true,
             _ => false,
         }
+    }
+
+    /// Returns whether the server refuses the request because the model knows no tools.
+    pub(super) fn is_about_tools(&self) -> bool {
+        let body = match self {
+            Trouble::Status { status, body, .. } if (400..=501).contains(status) => body.clone(),
+            Trouble::Event(body) => body.to_string(),
+            _ => return false,
+        };
+        let body = body.to_lowercase();
+        NO_TOOLS.iter().any(|words| body.contains(words))
     }
 
     /// Returns the wait that the server requested, if any.
@@ -109,6 +132,12 @@ impl Trouble {
                 format!("the answer of {name} ended without its end"),
             )
             .hint("ask again; the answer so far may be incomplete"),
+            Trouble::NoStream => AgentError::new(
+                FailureKind::Protocol,
+                format!("{name} answered, but not with a stream of events"),
+            )
+            .hint(format!("check {}", asked.whence.setting("base_url"))),
+            Trouble::CutCall { tool, limit } => asked.cut_call(tool, *limit),
             Trouble::Refused(cause) => AgentError::new(
                 FailureKind::Refused,
                 format!("{name} does not answer this: {cause}"),
@@ -179,6 +208,24 @@ impl Asked<'_> {
         }
     }
 
+    fn cut_call(self, tool: &str, limit: Option<u32>) -> AgentError {
+        let name = self.name();
+        let limit = limit.map_or_else(
+            || "its token limit".to_owned(),
+            |limit| format!("the limit of {limit} tokens"),
+        );
+        AgentError::new(
+            FailureKind::Failed,
+            format!(
+                "{name} reached {limit} in the middle of a call of `{tool}`, which was not run"
+            ),
+        )
+        .hint(format!(
+            "ask for smaller steps, or raise {}",
+            self.whence.setting("max_tokens")
+        ))
+    }
+
     fn late(self, what: &str, limit: Duration, setting: &str) -> AgentError {
         let name = self.name();
         AgentError::new(
@@ -236,6 +283,23 @@ fn kind(status: u16, body: &str) -> FailureKind {
         status => failure::of_status(status.into()).unwrap_or(FailureKind::Failed),
     }
 }
+
+/// How servers say that a model knows no tools.
+const NO_TOOLS: &[&str] = &[
+    "does not support tool",
+    "doesn't support tool",
+    "does not support function",
+    "support tool use",
+    "tools are not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "function calling is not supported",
+    "function calling is not enabled",
+    // vLLM without a parser for the model's calls.
+    "enable-auto-tool-choice",
+    // llama.cpp without its template engine.
+    "tools param requires --jinja",
+];
 
 const REFUSED: &[&str] = &[
     "content_policy",
@@ -300,8 +364,25 @@ fn message(body: &str) -> Option<String> {
     let body = body.get(0).unwrap_or(&body);
     let error = body.get("error").unwrap_or(body);
     let said = [error, &error["message"], &body["message"], &body["detail"]];
-    let said = said.into_iter().find_map(Value::as_str)?;
-    Some(said.to_owned()).filter(|said| !said.trim().is_empty())
+    let said = said.into_iter().find_map(Value::as_str).map(str::to_owned);
+    said.or_else(|| details(&body["detail"]))
+        .filter(|said| !said.trim().is_empty())
+}
+
+/// Formats the list of faults that FastAPI finds in a request: `body.tools.0: Field required`.
+fn details(list: &Value) -> Option<String> {
+    let faults = list.as_array()?.iter().filter_map(|fault| {
+        let said = fault["msg"].as_str()?;
+        let path = fault["loc"].as_array().into_iter().flatten();
+        let path: Vec<String> = path
+            .map(|step| {
+                step.as_str()
+                    .map_or_else(|| step.to_string(), str::to_owned)
+            })
+            .collect();
+        Some(format!("{}: {said}", path.join(".")))
+    });
+    Some(faults.collect::<Vec<_>>().join("; "))
 }
 
 /// Returns the text in one line, cut to `LONGEST` characters.
@@ -314,173 +395,11 @@ fn short(text: &str) -> String {
 }
 
 /// Removes user name and password from an address.
-fn without_password(url: &str) -> String {
+pub(super) fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let end = rest.find('/').unwrap_or(rest.len());
     let host = rest[..end]
         .rsplit_once('@')
         .map_or(&rest[..end], |(_, host)| host);
     format!("{scheme}://{host}{}", &rest[end..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    const SECRET: &str = "sk-very-secret";
-
-    fn explained(trouble: &Trouble) -> AgentError {
-        let key = Key::Value {
-            secret: Secret::new(SECRET),
-            variable: "MY_KEY".to_owned(),
-        };
-        trouble.explain(Asked {
-            whence: &Whence::settings("mine"),
-            provider: Provider::OpenAi,
-            root: "http://127.0.0.1:1/v1/",
-            key: &key,
-            secret: Some(&Secret::new(SECRET)),
-        })
-    }
-
-    fn status(status: u16, body: &str) -> Trouble {
-        Trouble::Status {
-            status,
-            body: body.to_owned(),
-            asked: None,
-            retry_forbidden: false,
-        }
-    }
-
-    #[test]
-    fn a_status_means_what_a_person_does_about_it() {
-        use FailureKind::{Auth, Failed, Protocol, RateLimit, Refused, TooLong, Unavailable};
-        let quota = r#"{"error": {"message": "no credit", "code": "insufficient_quota"}}"#;
-        let gemini_rate = r#"{"error": {"code": 429, "message": "You exceeded your current quota, please check your plan and billing details.", "status": "RESOURCE_EXHAUSTED"}}"#;
-        let gemini_key = r#"{"error": {"code": 400, "message": "API key not valid. Please…"}}"#;
-        let long = r#"{"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8"}}"#;
-        let claude_long = r#"{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}"#;
-        let policy = r#"{"error": {"message": "flagged", "code": "content_policy_violation"}}"#;
-        for (code, body, kind, retryable, hint) in [
-            (401, "{}", Auth, false, "MY_KEY"),
-            (403, "", Auth, false, "MY_KEY"),
-            (402, "", Auth, false, "credit"),
-            (400, gemini_key, Auth, false, "MY_KEY"),
-            (429, "", RateLimit, true, ""),
-            (429, quota, RateLimit, false, "credit"),
-            (429, gemini_rate, RateLimit, true, ""),
-            (413, "", TooLong, false, "less"),
-            (400, long, TooLong, false, "less"),
-            (400, claude_long, TooLong, false, "less"),
-            (500, long, TooLong, false, "less"),
-            (400, policy, Refused, false, ""),
-            (
-                400,
-                r#"{"error": {"message": "bad field"}}"#,
-                Failed,
-                false,
-                "",
-            ),
-            (
-                404,
-                r#"{"error": {"message": "no model x"}}"#,
-                Unavailable,
-                false,
-                "agents models mine",
-            ),
-            (404, "<html>", Unavailable, false, "base_url"),
-            (500, "", Unavailable, true, ""),
-            (501, "", Unavailable, false, ""),
-            (502, "<html>bad gateway</html>", Unavailable, true, ""),
-            (529, "", Unavailable, true, ""),
-            (301, "", Protocol, false, "base_url"),
-            (418, "", Failed, false, ""),
-        ] {
-            let trouble = status(code, body);
-            let error = explained(&trouble);
-            assert_eq!(error.kind, kind, "{code} {body}");
-            assert_eq!(trouble.is_retryable(), retryable, "{code} {body}");
-            let told = error.hint.unwrap_or_default();
-            assert!(told.contains(hint), "{code} {body}: {told}");
-        }
-    }
-
-    #[test]
-    fn an_error_in_the_stream_counts_by_its_type() {
-        for (body, status) in [
-            (
-                json!({"type": "error", "error": {"type": "overloaded_error"}}),
-                529,
-            ),
-            (json!({"error": {"type": "rate_limit_error"}}), 429),
-            (json!({"type": "server_error", "message": "x"}), 500),
-            (
-                json!({"code": "context_length_exceeded", "type": "invalid_request_error"}),
-                400,
-            ),
-            (
-                json!({"error": {"code": 503, "status": "UNAVAILABLE"}}),
-                503,
-            ),
-            (json!({"error": {"status": "RESOURCE_EXHAUSTED"}}), 429),
-            (json!({"error": "model runner has stopped"}), 500),
-            (json!("nonsense"), 500),
-        ] {
-            assert_eq!(status_of(&body), status, "{body}");
-        }
-        assert!(Trouble::Event(json!({"type": "server_error"})).is_retryable());
-    }
-
-    #[test]
-    fn the_providers_words_are_found_in_every_shape() {
-        for (body, said) in [
-            (
-                r#"{"type":"error","error":{"type":"x","message":"one"}}"#,
-                Some("one"),
-            ),
-            (r#"[{"error":{"code":400,"message":"two"}}]"#, Some("two")),
-            (r#"{"error":"three"}"#, Some("three")),
-            (r#"{"detail":"four"}"#, Some("four")),
-            (r#"{"message":"five"}"#, Some("five")),
-            (r#""six""#, Some("six")),
-            (r#"{"error":{"message":" "}}"#, None),
-            ("<html></html>", None),
-            ("", None),
-        ] {
-            assert_eq!(message(body).as_deref(), said, "{body}");
-        }
-    }
-
-    #[test]
-    fn words_are_short_and_hold_no_key() {
-        // The key is placed where the text is cut, so that a part of it would be left.
-        let said = format!(
-            "{}{SECRET} \n\n and more {}",
-            "é".repeat(290),
-            "x".repeat(500)
-        );
-        let body = json!({"error": {"message": said}}).to_string();
-        let error = explained(&status(401, &body));
-        assert!(!error.message.contains("sk-"), "{}", error.message);
-        assert!(!error.message.contains('\n'));
-        assert!(error.message.chars().count() <= LONGEST + 1);
-        let error = explained(&Trouble::Garbled(format!("at {SECRET}")));
-        assert!(!error.message.contains("sk-"), "{}", error.message);
-    }
-
-    #[test]
-    fn when_to_come_back_is_handed_on() {
-        let trouble = Trouble::Status {
-            status: 429,
-            body: String::new(),
-            asked: Some(Duration::from_secs(9)),
-            retry_forbidden: true,
-        };
-        assert_eq!(
-            explained(&trouble).retry_after,
-            Some(Duration::from_secs(9))
-        );
-        assert!(!trouble.is_retryable());
-    }
 }

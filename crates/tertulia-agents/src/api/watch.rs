@@ -8,9 +8,11 @@ use serde_json::Value;
 use super::provider::Provider;
 use tertulia_core::entry::Usage;
 
-/// A tool call that genai leaves out because it has no index.
+/// A tool call in an OpenAI-compatible stream. genai tells calls apart by their index alone, which
+/// servers leave out or give to several calls, and drops arguments that are no string.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct LostCall {
+pub(super) struct StreamedCall {
+    index: Option<u64>,
     pub id: String,
     pub name: String,
     pub arguments: Value,
@@ -32,8 +34,10 @@ pub(super) struct Watch {
     pub only_numbers: bool,
     /// Whether an event came without its name, which genai discards.
     pub nameless: bool,
-    /// Calls that genai left out.
-    pub calls: Vec<LostCall>,
+    /// Whether any frame held data: a page or a document in place of a stream holds none.
+    pub has_data: bool,
+    /// Tool calls of an OpenAI-compatible server.
+    pub calls: Vec<StreamedCall>,
     /// Usage that genai overlooks because it comes with the last text (LiteLLM).
     pub usage: Option<Usage>,
     thoughts: Vec<String>,
@@ -48,6 +52,7 @@ impl Watch {
             refusal: String::new(),
             only_numbers: false,
             nameless: false,
+            has_data: false,
             calls: Vec::new(),
             usage: None,
             thoughts: Vec::new(),
@@ -62,6 +67,7 @@ impl Watch {
     /// Reads one frame, before genai does.
     pub(super) fn frame(&mut self, event: Option<&str>, data: &str) {
         self.only_numbers = false;
+        self.has_data |= !data.is_empty();
         if self.provider == Provider::Anthropic {
             self.finished |= event == Some("message_stop");
             // Some servers end with the `[DONE]` of another protocol: nothing is lost with it.
@@ -72,8 +78,13 @@ impl Watch {
             self.finished = true;
             return;
         }
+        let frame = serde_json::from_str::<Value>(data);
+        if event == Some("error") && !data.is_empty() {
+            self.error = Some(frame.unwrap_or_else(|_| Value::String(data.to_owned())));
+            return;
+        }
         // genai itself reports a frame that is not JSON.
-        let Ok(frame) = serde_json::from_str::<Value>(data) else {
+        let Ok(frame) = frame else {
             return;
         };
         match self.provider {
@@ -98,21 +109,49 @@ impl Watch {
         if let Some(words) = choice["delta"]["refusal"].as_str() {
             self.refusal.push_str(words);
         }
-        let calls = choice["delta"]["tool_calls"].as_array();
-        let numberless = calls
-            .into_iter()
-            .flatten()
-            .filter(|call| !call["index"].is_u64());
-        for call in numberless {
-            let function = &call["function"];
-            let Some(name) = function["name"].as_str() else {
-                continue;
-            };
-            self.calls.push(LostCall {
-                id: call["id"].as_str().unwrap_or_default().to_owned(),
-                name: name.to_owned(),
+        if frame["type"] == "error" && choice.is_null() {
+            self.error = Some(frame.clone());
+        }
+        let delta = &choice["delta"];
+        if let Some(thought) = detailed_reasoning(delta) {
+            self.thoughts.push(thought);
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call);
+        }
+    }
+
+    /// Adds a piece of a tool call: to the last one with its index, unless it names another id.
+    fn call(&mut self, piece: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let function = &piece["function"];
+        let (index, id) = (piece["index"].as_u64(), text(&piece["id"]));
+        let name = text(&function["name"]);
+        let mut calls = self.calls.iter_mut().rev();
+        let known = match index {
+            Some(_) => calls.find(|call| call.index == index),
+            // Without an index, whatever has no name of its own belongs to the last call.
+            None => calls.next().filter(|_| name.is_empty()),
+        };
+        let is_other =
+            |call: &&mut StreamedCall| !name.is_empty() && !id.is_empty() && call.id != id;
+        match known.filter(|call| !is_other(call)) {
+            Some(call) => {
+                if call.name.is_empty() {
+                    call.name = name;
+                }
+                if call.id.is_empty() {
+                    call.id = id;
+                }
+                add_arguments(&mut call.arguments, &function["arguments"]);
+            }
+            None if name.is_empty() => {}
+            None => self.calls.push(StreamedCall {
+                index,
+                id,
+                name,
                 arguments: function["arguments"].clone(),
-            });
+            }),
         }
     }
 
@@ -142,6 +181,29 @@ impl Watch {
             self.error = Some(frame.clone());
         }
     }
+}
+
+/// Appends a piece of arguments, which usually are text that comes in pieces.
+fn add_arguments(arguments: &mut Value, more: &Value) {
+    match (arguments, more) {
+        (Value::String(text), Value::String(more)) => text.push_str(more),
+        (arguments @ Value::Null, more) => *arguments = more.clone(),
+        _ => {}
+    }
+}
+
+/// Returns the reasoning of a delta that has it only in the form of OpenRouter.
+fn detailed_reasoning(delta: &Value) -> Option<String> {
+    let is_plain = |key: &str| delta[key].as_str().is_some_and(|text| !text.is_empty());
+    if is_plain("reasoning") || is_plain("reasoning_content") {
+        return None;
+    }
+    let details = delta["reasoning_details"].as_array()?;
+    let texts = details
+        .iter()
+        .filter_map(|detail| detail["text"].as_str().or(detail["summary"].as_str()));
+    let reasoning: String = texts.collect();
+    (!reasoning.is_empty()).then_some(reasoning)
 }
 
 #[cfg(test)]
@@ -240,14 +302,82 @@ mod tests {
     }
 
     #[test]
-    fn what_genai_leaves_out_is_kept() {
-        let call = json!({"id": "a", "function": {"name": "glob", "arguments": "{}"}});
-        let numbered =
-            json!({"index": 0, "id": "b", "function": {"name": "grep", "arguments": "{}"}});
-        let frame = json!({"choices": [{"delta": {"tool_calls": [call, numbered]}}]});
-        let watch = watched(Provider::OpenAi, &[(None, frame)]);
-        let names: Vec<&str> = watch.calls.iter().map(|call| call.name.as_str()).collect();
-        assert_eq!(names, ["glob"]);
+    fn calls_are_told_apart_as_servers_write_them() {
+        let piece = |call: Value| {
+            (
+                None,
+                json!({"choices": [{"delta": {"tool_calls": [call]}}]}),
+            )
+        };
+        let call = |index: Value, id: &str, name: &str, arguments: Value| {
+            piece(
+                json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}}),
+            )
+        };
+        let more = |index: Value, arguments: &str| {
+            piece(json!({"index": index, "function": {"arguments": arguments}}))
+        };
+        let check = |frames: &[(Option<&str>, Value)], expected: &[(&str, &str, Value)]| {
+            let watch = watched(Provider::OpenAi, frames);
+            let calls = watch.calls.iter();
+            let calls: Vec<_> = calls
+                .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone()))
+                .collect();
+            assert_eq!(calls, expected);
+        };
+        let null = Value::Null;
+        // In pieces; the id may be repeated.
+        check(
+            &[
+                call(json!(0), "a", "glob", json!("{\"x\"")),
+                more(json!(0), ":1}"),
+                call(json!(1), "b", "grep", json!("{")),
+                call(json!(1), "b", "grep", json!("}")),
+            ],
+            &[
+                ("a", "glob", json!("{\"x\":1}")),
+                ("b", "grep", json!("{}")),
+            ],
+        );
+        // Several with one index, and without any.
+        check(
+            &[
+                call(json!(0), "a", "glob", json!("{}")),
+                call(json!(0), "b", "grep", json!("{")),
+                more(json!(0), "}"),
+            ],
+            &[("a", "glob", json!("{}")), ("b", "grep", json!("{}"))],
+        );
+        check(
+            &[
+                call(null.clone(), "", "glob", json!("{}")),
+                call(null.clone(), "", "grep", json!("{")),
+                more(null, "}"),
+            ],
+            &[("", "glob", json!("{}")), ("", "grep", json!("{}"))],
+        );
+        let object = call(json!(0), "a", "glob", json!({"x": 1}));
+        check(&[object], &[("a", "glob", json!({"x": 1}))]);
+    }
+
+    #[test]
+    fn an_error_event_is_an_error() {
+        let words = json!({"message": "backend died"});
+        let watch = watched(Provider::OpenAi, &[(Some("error"), words.clone())]);
+        assert_eq!(watch.error, Some(words));
+        let watch = watched(Provider::Gemini, &[(Some("error"), json!("gone"))]);
+        assert_eq!(watch.error, Some(json!("gone")));
+    }
+
+    #[test]
+    fn reasoning_that_genai_leaves_out_is_kept() {
+        let detail = json!([{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.summary", "summary": "!"}]);
+        let frame = |delta: Value| (None, json!({"choices": [{"delta": delta}]}));
+        let frames = [
+            frame(json!({"reasoning_details": detail})),
+            frame(json!({"reasoning": "hm", "reasoning_details": detail})),
+        ];
+        assert_eq!(watched(Provider::OpenAi, &frames).take_thoughts(), ["hm!"]);
         let parts = json!([
             {"text": "one", "thought": true},
             {"text": "two", "thought": true},

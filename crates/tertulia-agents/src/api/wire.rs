@@ -135,6 +135,12 @@ impl Wire {
         }
     }
 
+    /// Returns whether a server answers, whatever it says. It is not shown the key.
+    pub(super) async fn is_there(&self, limit: Duration) -> bool {
+        let request = self.http.head(&self.root).timeout(limit);
+        request.send().await.is_ok()
+    }
+
     /// Gets a JSON document.
     pub(super) async fn get(
         &self,
