@@ -3,6 +3,7 @@
 
 mod failing;
 mod keys;
+mod odd;
 mod scripts;
 mod server;
 mod talking;
