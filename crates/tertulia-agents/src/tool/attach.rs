@@ -14,6 +14,11 @@ use tertulia_core::preview::one_line;
 pub const ATTACHMENT_LIMIT: usize = 100_000;
 
 impl Toolbox {
+    /// Returns true if a name is that of a folder, which cannot be attached. Blocks.
+    pub fn is_folder(&self, name: &str) -> bool {
+        self.work_dir.join(name).is_dir()
+    }
+
     /// Reads a text file of the work folder, at most [`ATTACHMENT_LIMIT`] bytes of it. Returns
     /// `None` if nothing has this name or it names a folder; an error says why a file cannot be
     /// attached. Blocks.

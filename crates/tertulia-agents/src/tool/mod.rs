@@ -3,6 +3,7 @@
 
 mod arguments;
 mod attach;
+mod background;
 mod change;
 mod confine;
 mod cut;
@@ -19,6 +20,7 @@ mod user_command;
 mod walk;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -28,6 +30,7 @@ use crate::ToolSpec;
 use crate::approval::{Risk, ToolRequest};
 use arguments::Arguments;
 pub use attach::ATTACHMENT_LIMIT;
+use background::{Jobs, Poll};
 use change::{FileDelete, FileEdit, FileWrite};
 use git::GitUse;
 use read::{DirectoryList, FileRead};
@@ -47,6 +50,8 @@ pub struct Toolbox {
     hidden: Vec<String>,
     /// Owner of the tools.
     owner: Owner,
+    /// Commands in the background.
+    jobs: Arc<Jobs>,
 }
 
 /// Owner of the tools: in a pair the roles have different permissions.
@@ -64,8 +69,10 @@ pub enum Owner {
 /// Time and output limits of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// Maximum time that a command runs; the agent may request less.
+    /// Maximum time that a command runs, unless the agent requests another.
     pub time: Duration,
+    /// Maximum time that the agent may request.
+    pub longest: Duration,
     /// Maximum number of bytes of output for the agent and the log.
     pub output: usize,
 }
@@ -74,6 +81,7 @@ impl Default for ToolLimits {
     fn default() -> ToolLimits {
         ToolLimits {
             time: Duration::from_secs(120),
+            longest: Duration::from_secs(60 * 60),
             output: 64 * 1024,
         }
     }
@@ -112,6 +120,7 @@ impl Toolbox {
                 limits,
                 hidden,
                 owner: Owner::Anybody,
+                jobs: Arc::default(),
             }),
             Err(source) => Err(WorkDirError {
                 path: work_dir,
@@ -142,12 +151,18 @@ impl Toolbox {
             Owner::Worker => " Git commands that change anything are not yours to run.",
         });
         specs.push(shell);
+        specs.push(background::spec());
         specs
+    }
+
+    /// Ends the commands in the background, and returns those that still ran.
+    pub async fn end_background(&self) -> Vec<String> {
+        self.jobs.end().await
     }
 
     /// Parses a call, and returns its risk for this owner.
     fn task(&self, call: &ToolCall) -> Result<(Task, Risk), String> {
-        let task = Task::parse(call, &self.work_dir)?;
+        let task = Task::parse(call, self)?;
         let risk = task.risk();
         let risk = match (self.owner, &task) {
             (Owner::Anybody, _) => risk,
@@ -171,6 +186,11 @@ impl Toolbox {
         Ok((task, risk))
     }
 
+    /// Returns the folder that the tools work in.
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
     /// Returns the permission request for a call: its risk and a preview. A call that cannot be run
     /// (unknown tool, wrong arguments, a path outside the folder) is an output for the agent. Reads
     /// the file that would be changed, at most some megabytes of it.
@@ -183,6 +203,7 @@ impl Toolbox {
                 call: call.clone(),
                 risk,
                 preview,
+                folder: self.work_dir.display().to_string(),
                 key,
                 // Everything else of that risk asks.
                 is_edit: risk == Risk::Medium
@@ -226,6 +247,9 @@ impl Toolbox {
                 let looks =
                     self.owner != Owner::Anybody && git::used_by(shell.command()) == GitUse::Looks;
                 let shell = if looks { shell.looking() } else { shell };
+                if shell.is_in_background() {
+                    return self.start(shell, marker, cancel);
+                }
                 let run = Run {
                     work_dir: dir,
                     limits,
@@ -235,9 +259,31 @@ impl Toolbox {
                 };
                 shell.run(run, &tail).await
             }
+            Ok(Ok(Ran::Poll(poll))) => match self.jobs.poll(&poll, cancel).await {
+                Ok(output) => output,
+                Err(why) => self.output(Err(why)),
+            },
             Ok(Err(why)) => self.output(Err(why)),
             Err(error) => self.output(Err(format!("the tool failed: {error}"))),
         }
+    }
+
+    /// Starts a command in the background. It is cancelled with the turn.
+    fn start(&self, shell: Shell, marker: &str, cancel: &CancellationToken) -> ToolOutput {
+        let (tools, marker) = (self.clone(), marker.to_owned());
+        let (command, cancel) = (shell.command().to_owned(), cancel.child_token());
+        let stop = cancel.clone();
+        let run = |tail: watch::Sender<String>| async move {
+            let run = Run {
+                work_dir: &tools.work_dir,
+                limits: &tools.limits,
+                hidden: &tools.hidden,
+                marker: &marker,
+                cancel: &stop,
+            };
+            shell.run(run, &tail).await
+        };
+        self.jobs.start(&command, cancel, run)
     }
 
     fn output(&self, done: Result<String, String>) -> ToolOutput {
@@ -256,6 +302,8 @@ enum Ran {
     Said(String),
     /// The task is a command, which runs asynchronously.
     Command(Shell),
+    /// The task waits for a command in the background.
+    Poll(Poll),
 }
 
 /// A call with valid arguments and a path inside the folder.
@@ -269,10 +317,12 @@ enum Task {
     FileEdit(FileEdit),
     FileDelete(FileDelete),
     Shell(Shell),
+    Poll(Poll),
 }
 
 impl Task {
-    fn parse(call: &ToolCall, root: &Path) -> Result<Task, String> {
+    fn parse(call: &ToolCall, tools: &Toolbox) -> Result<Task, String> {
+        let root = tools.work_dir.as_path();
         let given = Arguments::of(&call.arguments)?;
         Ok(match call.name.as_str() {
             "file_read" => Task::FileRead(FileRead::parse(&given, root)?),
@@ -283,13 +333,20 @@ impl Task {
             "file_edit" => Task::FileEdit(FileEdit::parse(&given, root)?),
             "file_delete" => Task::FileDelete(FileDelete::parse(&given, root)?),
             "shell" => Task::Shell(Shell::parse(&given)?),
-            name => return Err(format!("there is no tool '{name}'")),
+            "shell_poll" => Task::Poll(Poll::parse(&given)?),
+            name => {
+                let names = tools.specs().into_iter().map(|spec| spec.name);
+                let names = names.collect::<Vec<_>>().join(", ");
+                return Err(format!("there is no tool '{name}'; the tools are: {names}"));
+            }
         })
     }
 
     fn risk(&self) -> Risk {
         match self {
             Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
+            // The command itself was permitted.
+            Task::Poll(_) => Risk::Low,
             Task::FileWrite(_) | Task::FileEdit(_) if self.obeyed().is_some() => Risk::High,
             Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
             Task::FileDelete(_) | Task::Shell(_) => Risk::High,
@@ -328,6 +385,7 @@ impl Task {
             Task::FileEdit(task) => task.preview(),
             Task::FileDelete(task) => task.preview(),
             Task::Shell(task) => Ok(task.preview()),
+            Task::Poll(task) => Ok(task.preview()),
         }
     }
 
@@ -341,6 +399,7 @@ impl Task {
             Task::FileEdit(task) => task.run(),
             Task::FileDelete(task) => task.run(),
             Task::Shell(task) => return Ok(Ran::Command(task)),
+            Task::Poll(task) => return Ok(Ran::Poll(task)),
         };
         said.map(Ran::Said)
     }

@@ -30,16 +30,18 @@ pub(super) fn spec(limits: &ToolLimits) -> ToolSpec {
         name: "shell".to_owned(),
         description: format!(
             "Runs a command with `sh -c` in the work folder, and gives what it printed (both streams, in order) \
-             and its exit status. It has no input and no terminal. It is ended after {} seconds; everything it \
-             started ends with it, so nothing can be left running in the background. Of long output the middle \
-             is left out. For reading, finding and changing files use the other tools.",
-            limits.time.as_secs()
+             and its exit status. It has no input and no terminal. It is ended after {} seconds, or after \
+             `timeout_seconds`; everything it started ends with it. With `background` it goes on while you do \
+             something else, and `shell_poll` looks at it. Of long output the middle is left out. For reading, \
+             finding and changing files use the other tools.",
+            limits.time.min(limits.longest).as_secs()
         ),
         parameters: json!({
             "type": "object",
             "properties": {
                 "command": {"type": "string", "description": "The command, as it would be typed into a shell."},
-                "timeout_seconds": {"type": "integer", "minimum": 1, "description": "End it after so many seconds, if that is sooner than usual."},
+                "timeout_seconds": {"type": "integer", "minimum": 1, "description": format!("End it after so many seconds, at most {}.", limits.longest.as_secs())},
+                "background": {"type": "boolean", "description": "Start it and go on at once; it ends with your answer at the latest."},
                 "description": {"type": "string", "description": "What it is for, in a few words."}
             },
             "required": ["command"],
@@ -63,6 +65,7 @@ pub(super) struct Run<'a> {
 pub(super) struct Shell {
     command: String,
     time: Option<Duration>,
+    background: bool,
 }
 
 impl Shell {
@@ -83,11 +86,26 @@ impl Shell {
             time: arguments
                 .whole("timeout_seconds", 1)?
                 .map(Duration::from_secs),
+            background: arguments.optional("background")?.unwrap_or(false),
         })
     }
 
     pub(super) fn command(&self) -> &str {
         &self.command
+    }
+
+    pub(super) fn is_in_background(&self) -> bool {
+        self.background
+    }
+
+    /// Returns the time limit: the one that the agent requests, within bounds. A command in the
+    /// background has all the time that there is.
+    fn time(&self, limits: &ToolLimits) -> Duration {
+        let usual = match self.background {
+            true => limits.longest,
+            false => limits.time,
+        };
+        self.time.unwrap_or(usual).min(limits.longest)
     }
 
     /// Returns the same read-only git command, without programs from the repository's
@@ -113,7 +131,7 @@ impl Shell {
         let limits = run.limits;
         let program = program(&self.command, run.work_dir, run.hidden, run.marker);
         let process_limits = Limits {
-            total: Some(self.time.unwrap_or(limits.time).min(limits.time)),
+            total: Some(self.time(limits)),
             // All output passes through; `keep_ends` bounds what is kept.
             output: usize::MAX,
             ..Limits::default()

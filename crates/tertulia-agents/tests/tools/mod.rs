@@ -35,6 +35,7 @@ fn world() -> World {
         limits: ToolLimits {
             // No test may hang, whatever breaks.
             time: DEADLINE,
+            longest: DEADLINE,
             ..ToolLimits::default()
         },
         hidden: Vec::new(),
@@ -141,7 +142,8 @@ fn the_tools_are_the_promised_ones() {
             "file_write",
             "file_edit",
             "file_delete",
-            "shell"
+            "shell",
+            "shell_poll"
         ]
     );
     for spec in &specs {
@@ -218,6 +220,8 @@ async fn a_wrong_call_says_what_is_wrong() {
     check("grep", json!({"pattern": "a", "glob": "["}), &["`glob`"]).await;
     check("file_write", json!({"path": "a"}), &["`content`"]).await;
     check("file_delete", json!({"path": "a"}), &["no file a"]).await;
+    let tools = "the tools are: file_read, directory_list, glob, grep";
+    check("bash", json!({}), &["no tool 'bash'", tools]).await;
     check("shell", json!({"command": " "}), &["`command`", "empty"]).await;
     check(
         "shell",

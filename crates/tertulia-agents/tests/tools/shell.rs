@@ -148,7 +148,7 @@ async fn a_flood_is_not_kept() {
 #[tokio::test]
 async fn what_takes_too_long_ends_with_its_children() {
     let mut world = world();
-    world.limits.time = Duration::from_millis(90_500);
+    world.limits.longest = Duration::from_millis(90_500);
     let marker = marker();
     let command = "echo begun; sleep 1000 & setsid sleep 1000 & (setsid sleep 1000 &); sleep 1000";
     let arguments = json!({"command": command, "timeout_seconds": 500});
@@ -156,7 +156,7 @@ async fn what_takes_too_long_ends_with_its_children() {
     let cancel = CancellationToken::new();
     let (output, ()) = tokio::join!(
         tools.run(&call, &marker, &cancel),
-        crate::pass_once("all run", || left(&marker) >= 4, world.limits.time),
+        crate::pass_once("all run", || left(&marker) >= 4, world.limits.longest),
     );
     assert_eq!(left(&marker), 0);
     assert!(!output.ok);
@@ -164,6 +164,63 @@ async fn what_takes_too_long_ends_with_its_children() {
         output.text,
         "begun\n[not finished after 90.5 s: ended, with all that it had started]"
     );
+}
+
+#[tokio::test]
+async fn an_agent_may_ask_for_more_time() {
+    let mut world = world();
+    world.limits.time = Duration::from_secs(1);
+    let arguments = json!({"command": "echo a; echo > said; sleep 1000", "timeout_seconds": 60});
+    tokio::join!(
+        world.fails("shell", arguments, &["not finished after 60 s"]),
+        crate::pass_once(
+            "all is said",
+            || world.path("said").exists(),
+            Duration::from_secs(60)
+        ),
+    );
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_is_polled_and_ended() {
+    let world = world();
+    let (tools, marker, cancel) = (world.tools(), marker(), CancellationToken::new());
+    let run = async |name: &str, arguments: serde_json::Value| {
+        tools.run(&call(name, arguments), &marker, &cancel).await
+    };
+    let endless = "echo begun; echo > said; sleep 1000";
+    let started = run("shell", json!({"command": endless, "background": true})).await;
+    assert!(
+        started.ok && started.text.contains("command 1 runs"),
+        "{started:?}"
+    );
+    wait_until_async("it says something", || world.path("said").exists()).await;
+    let running = run("shell_poll", json!({"id": 1, "wait_seconds": 0})).await;
+    assert!(
+        running.ok && running.text.ends_with("[still running]"),
+        "{running:?}"
+    );
+    let ended = run("shell_poll", json!({"id": 1, "end": true})).await;
+    assert_eq!(ended.text, "begun\n[stopped, with all that it had started]");
+    assert_eq!(left(&marker), 0);
+    let gone = run("shell_poll", json!({"id": 1})).await;
+    assert!(!gone.ok && gone.text.contains("no command 1"), "{gone:?}");
+    // One that ends by itself is told with its status.
+    run(
+        "shell",
+        json!({"command": "echo x; exit 3", "background": true}),
+    )
+    .await;
+    let done = run("shell_poll", json!({"id": 1, "wait_seconds": 60})).await;
+    assert_eq!(done.text, "x\n[exit status 3]");
+    // What still runs at the end of the turn is ended, and named.
+    run("shell", json!({"command": endless, "background": true})).await;
+    // A marker belongs to one call: whatever has it ends with the command.
+    let short = call("shell", json!({"command": "true", "background": true}));
+    tools.run(&short, &super::marker(), &cancel).await;
+    run("shell_poll", json!({"id": 2, "wait_seconds": 60})).await;
+    assert_eq!(tools.end_background().await, [endless]);
+    assert_eq!(left(&marker), 0);
 }
 
 #[tokio::test]
