@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use tertulia_core::approval::Approval;
 use tertulia_core::entry::ToolCall;
 
 /// How much harm a tool can do.
@@ -31,61 +32,6 @@ impl Risk {
     }
 }
 
-/// Permission mode: which tools run, ask or are denied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Approval {
-    /// Low-risk tools run at once; others ask the user.
-    Ask,
-    /// Low-risk tools and edits of files run at once; others ask the user.
-    Edits,
-    /// Low-risk tools run at once; others are denied.
-    #[default]
-    Low,
-    /// All tools run.
-    All,
-    /// There are no tools.
-    None,
-}
-
-impl Approval {
-    /// All modes, in the order of the help.
-    pub const ALL: [Approval; 5] = [
-        Approval::Ask,
-        Approval::Edits,
-        Approval::Low,
-        Approval::All,
-        Approval::None,
-    ];
-
-    /// Returns the mode after this one for a user who switches by a key.
-    #[must_use]
-    pub const fn next(self) -> Approval {
-        match self {
-            Approval::Ask => Approval::Edits,
-            Approval::Edits => Approval::All,
-            Approval::All | Approval::Low | Approval::None => Approval::Ask,
-        }
-    }
-
-    /// Returns the mode with this name.
-    pub fn named(name: &str) -> Option<Approval> {
-        let mut modes = Approval::ALL.into_iter();
-        modes.find(|mode| mode.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Name of the mode as it is serialised.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Approval::Ask => "ask",
-            Approval::Edits => "edits",
-            Approval::Low => "low",
-            Approval::All => "all",
-            Approval::None => "none",
-        }
-    }
-}
-
 /// Decision about a tool request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
@@ -106,6 +52,9 @@ pub struct ToolRequest {
     pub risk: Risk,
     /// What the call would do, for the user: a command, a diff.
     pub preview: String,
+    /// Folder that the session works in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// What "always" would allow: other calls with the same key run without asking.
     pub key: String,
     /// Whether the call is known to do nothing but edit a file of the working folder.
@@ -186,6 +135,8 @@ impl From<VerdictName> for Verdict {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     mode: Approval,
+    /// Whether the user set the mode; else it is a default.
+    is_said: bool,
     always: BTreeSet<String>,
 }
 
@@ -194,6 +145,7 @@ impl Rules {
     pub fn new(mode: Approval) -> Rules {
         Rules {
             mode,
+            is_said: false,
             always: BTreeSet::new(),
         }
     }
@@ -230,6 +182,7 @@ impl Rules {
             PermissionChange::Mode(mode) => {
                 let differs = self.mode != *mode || !self.always.is_empty();
                 self.mode = *mode;
+                self.is_said = true;
                 self.always.clear();
                 differs
             }
@@ -260,11 +213,30 @@ pub struct PermissionState {
     pub always: Vec<String>,
 }
 
+type Callback = Arc<dyn Fn() + Send + Sync>;
+
+/// What is called after a change.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Option<Callback>>>);
+
+impl Listener {
+    fn locked(&self) -> MutexGuard<'_, Option<Callback>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
 /// The tool permissions of a running session. Clones share one state: all participants of a session
 /// use it, and a frontend can change it at any time, also while an agent answers.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
     rules: Arc<Mutex<Rules>>,
+    listener: Listener,
     /// Whether the modes `all` and `edits` count as `low`.
     at_most_low: bool,
 }
@@ -274,8 +246,16 @@ impl Permissions {
     pub fn new(mode: Approval) -> Permissions {
         Permissions {
             rules: Arc::new(Mutex::new(Rules::new(mode))),
+            listener: Listener::default(),
             at_most_low: false,
         }
+    }
+
+    /// Creates permissions whose mode the user set.
+    pub fn said(mode: Approval) -> Permissions {
+        let permissions = Permissions::new(mode);
+        permissions.locked().is_said = true;
+        permissions
     }
 
     /// Returns the same permissions for a participant for which `all` and `edits` mean `low`.
@@ -283,6 +263,7 @@ impl Permissions {
     pub fn at_most_low(&self) -> Permissions {
         Permissions {
             rules: self.rules.clone(),
+            listener: self.listener.clone(),
             at_most_low: true,
         }
     }
@@ -293,6 +274,17 @@ impl Permissions {
             Approval::All | Approval::Edits if self.at_most_low => Approval::Low,
             mode => mode,
         }
+    }
+
+    /// The mode that the user set, if it is no default.
+    pub fn said_mode(&self) -> Option<Approval> {
+        let rules = self.locked();
+        rules.is_said.then_some(rules.mode)
+    }
+
+    /// Sets what is called after a change, to record it.
+    pub fn on_change(&self, call: impl Fn() + Send + Sync + 'static) {
+        *self.listener.locked() = Some(Arc::new(call));
     }
 
     /// Decides about a request.
@@ -310,7 +302,12 @@ impl Permissions {
 
     /// Changes the permissions. Returns whether that made a difference.
     pub fn change(&self, change: &PermissionChange) -> bool {
-        self.locked().change(change)
+        let differs = self.locked().change(change);
+        let listener = self.listener.locked().clone();
+        if let Some(call) = listener {
+            call();
+        }
+        differs
     }
 
     /// Returns the permissions in force.
@@ -340,6 +337,7 @@ mod tests {
             },
             risk,
             preview: String::new(),
+            folder: String::new(),
             key: key.into(),
             is_edit: false,
         }

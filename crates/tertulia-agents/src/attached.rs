@@ -1,20 +1,24 @@
 //! Files attached to a message, as agents get them: as a part of its text.
 
 use super::{PromptMessage, ToolSide};
+use tertulia_core::entry::Attachment;
 
 impl PromptMessage {
     /// Moves the attached files into the text: with their content for an agent that uses
-    /// tertulia's tools, else only their paths, because a program reads files itself.
+    /// tertulia's tools, else only their paths, because a program reads files itself. The note goes
+    /// there, too, but not for programs, which look at their environment themselves.
     #[must_use]
     pub fn with_files(mut self, side: ToolSide) -> PromptMessage {
         let files = std::mem::take(&mut self.attachments);
-        if files.is_empty() {
+        let note = self.note.take();
+        if side == ToolSide::Ours {
+            let files = files.iter().map(Attachment::tagged);
+            for part in files.chain(note) {
+                self.content.push_str(&format!("\n\n{part}"));
+            }
             return self;
         }
-        if side == ToolSide::Ours {
-            for file in &files {
-                self.content.push_str(&format!("\n\n{}", file.tagged()));
-            }
+        if files.is_empty() {
             return self;
         }
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -28,7 +32,7 @@ impl PromptMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tertulia_core::entry::{Attachment, Role};
+    use tertulia_core::entry::Role;
 
     fn file(path: &str, content: &str, cut: u64) -> Attachment {
         Attachment {

@@ -138,7 +138,7 @@ impl Agent for Command {
             ..Limits::default()
         };
         sink.show_stderr(&limits.stderr);
-        let prompt = prompt::talk(self.system.as_deref(), &question.messages);
+        let prompt = prompt::talk(&self.name, self.system.as_deref(), &question.messages);
         let mentions = mention::mentions(&self.command, &self.args);
         let prompt = mention::as_text(mentions, prompt, self.work_dir.as_deref());
         let (chunks, received) = mpsc::channel(64);

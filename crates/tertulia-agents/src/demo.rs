@@ -238,7 +238,7 @@ fn reply(question: &AgentRequest) -> Result<String, AgentError> {
              {} {}\n\n\
              Try `count to 20`, `what did I say?`, `echo` and some words, or \
              `use directory_list {{}}`. \
-             `tertulia agents` shows who else could be here.",
+             `/agents` (in the shell `tertulia agents`) shows who else could be here.",
             match question.ephemeral {
                 true => "Nothing that we say is kept.",
                 false => "Everything we say is on your disk before I answer.",

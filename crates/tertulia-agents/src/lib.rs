@@ -210,6 +210,9 @@ pub struct PromptMessage {
     pub withdrawn: Option<String>,
     /// Attached files. An agent gets them as part of the text, see [`PromptMessage::with_files`].
     pub attachments: Vec<Attachment>,
+    /// What has changed in the environment until this message, for agents whose system prompt
+    /// describes it. They get it as part of the text, too.
+    pub note: Option<String>,
 }
 
 impl PromptMessage {
@@ -225,6 +228,7 @@ impl PromptMessage {
             cut_off: false,
             withdrawn: None,
             attachments: Vec::new(),
+            note: None,
         }
     }
 }

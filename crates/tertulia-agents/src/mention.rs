@@ -9,6 +9,10 @@ use crate::program_name;
 const JOINER: char = '\u{2060}';
 /// Maximum length of a word that is looked up as a path; no system knows longer ones.
 const LONGEST: usize = 4096;
+/// Signs that names of files often contain.
+const IN_NAMES: &str = "._-/\\@+~#%=";
+/// Maximum number of files below a folder whose names are compared with a mention.
+const MOST_NAMES: usize = 20_000;
 /// Maximum number of prefixes of a word that are looked up as paths.
 const MOST_LOOKUPS: usize = 32;
 
@@ -49,7 +53,7 @@ pub(super) fn mentions(command: &Path, args: &[String]) -> Option<Mentions> {
 pub(super) fn as_text(mentions: Option<Mentions>, words: String, folder: Option<&Path>) -> String {
     match mentions {
         Some(Mentions::Words) => unread(&words, folder),
-        Some(Mentions::Everywhere) => escaped(&words),
+        Some(Mentions::Everywhere) => escaped(&words, folder),
         Some(Mentions::Paths) => split(&words),
         None => words,
     }
@@ -128,20 +132,66 @@ fn names_something(text: &str, there: &dyn Fn(&str) -> bool) -> bool {
 }
 
 /// Escapes text for programs that read a file at every `@`, and look for its name in every folder
-/// (Gemini CLI). The backslash is Gemini CLI's documented escape.
-pub(super) fn escaped(words: &str) -> String {
+/// (Gemini CLI). The backslash is Gemini CLI's documented escape, but the model gets it, too: so only
+/// mentions under which the program could find something have one.
+pub(super) fn escaped(words: &str, folder: Option<&Path>) -> String {
+    if !words.contains('@') {
+        return words.to_owned();
+    }
+    let names = folder.and_then(names_below);
+    let there = |name: &str| folder.is_none_or(|folder| folder.join(name).exists());
+    let is_name = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let word = word.to_lowercase();
+        let mut names = names.iter().flatten();
+        names.any(|name| !word.is_empty() && name.contains(&word))
+    };
+    let is_found = |text: &str| {
+        let word = text.split(char::is_whitespace).next().unwrap_or_default();
+        // A name ends at a punctuation mark, too, and may be a pattern.
+        let mut parts = word.split(|c: char| !c.is_alphanumeric() && !IN_NAMES.contains(c));
+        let begin = parts.next().unwrap_or_default();
+        word.contains(['*', '?', '[', '{']) || is_name(word) || is_name(begin)
+    };
+    let is_open = folder.is_some() && names.is_none();
     let mut out = String::with_capacity(words.len());
-    let mut chars = words.chars().peekable();
     let mut before = None;
-    while let Some(c) = chars.next() {
-        let followed = chars.peek().is_some_and(|next| !next.is_whitespace());
-        if c == '@' && followed && before != Some('\\') {
+    for (at, c) in words.char_indices() {
+        let text = &words[at + c.len_utf8()..];
+        let follows = text.starts_with(|next: char| !next.is_whitespace());
+        if c == '@'
+            && before != Some('\\')
+            && follows
+            && (is_open || names_something(text, &there) || is_found(text))
+        {
             out.push('\\');
         }
         out.push(c);
         before = Some(c);
     }
     out
+}
+
+/// Returns the paths below a folder, in lower case; `None` if there are too many to look at, or they
+/// cannot be read.
+fn names_below(folder: &Path) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).ok()? {
+            let entry = entry.ok()?;
+            let path = entry.path();
+            let inside = path.strip_prefix(folder).unwrap_or(&path);
+            names.push(inside.to_string_lossy().to_lowercase());
+            if names.len() > MOST_NAMES {
+                return None;
+            }
+            if entry.file_type().ok()?.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    Some(names)
 }
 
 #[cfg(test)]
@@ -175,11 +225,28 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_stands_before_every_sign() {
-        let check = |words: &str, expected: &str| assert_eq!(escaped(words), expected);
-        check("see @a.txt (@b)", "see \\@a.txt (\\@b)");
-        check("a@b.c", "a\\@b.c");
-        check("\\@a @ b @", "\\@a @ b @");
+    fn a_backslash_stands_where_a_file_could_be_found() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        std::fs::write(folder.path().join("src/Garden.txt"), "").unwrap();
+        let check = |words: &str, expected: &str| {
+            assert_eq!(escaped(words, Some(folder.path())), expected);
+        };
+        check(
+            "see @src/Garden.txt (@src)",
+            "see \\@src/Garden.txt (\\@src)",
+        );
+        check("@/etc/passwd @~/x", "\\@/etc/passwd \\@~/x");
+        // It looks for the name in every folder.
+        check("@garden, a@txt", "\\@garden, a\\@txt");
+        check("@garden.txt,x @*", "\\@garden.txt,x \\@*");
+        check("\\@src @ b @", "\\@src @ b @");
+        check(
+            "add @Override for ana@example.org",
+            "add @Override for ana@example.org",
+        );
+        // If the folder cannot be looked through, a file could be anywhere.
+        assert_eq!(escaped("@Override", None), "\\@Override");
     }
 
     #[test]
@@ -218,7 +285,7 @@ mod tests {
     fn other_words_are_handed_over_byte_for_byte() {
         let words = "a\r\n\tb \u{2060} é 日本";
         assert_eq!(unread(words, Some(Path::new("/"))), words);
-        assert_eq!(escaped(words), words);
+        assert_eq!(escaped(words, Some(Path::new("/"))), words);
         assert_eq!(split(words), words);
     }
 }

@@ -58,6 +58,17 @@ fn left(marker: &str) -> Vec<i32> {
     proc_with("environ", &format!("{MARKER_VAR}={marker}"))
 }
 
+/// Returns true if so many processes run, two of them the program `sleep`. A shell that has forked and not
+/// started it yet would swallow a signal, and then wait until it ends.
+fn all_run(marker: &str, count: usize) -> bool {
+    let left = left(marker);
+    let is_sleep = |pid: &&i32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "sleep")
+    };
+    left.len() == count && left.iter().filter(is_sleep).count() == 2
+}
+
 async fn collect(mut output: mpsc::Receiver<Vec<u8>>) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(chunk) = output.recv().await {
@@ -481,7 +492,7 @@ async fn dropped_future_leaves_nothing() {
     let task = tokio::spawn(async move {
         run(&program, b"", &limits(), &CancellationToken::new(), sender).await
     });
-    wait_until_async("all four run", || left(&marker).len() == 4).await;
+    wait_until_async("all four run", || all_run(&marker, 4)).await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     assert!(left(&marker).is_empty());
@@ -496,9 +507,7 @@ fn runtime_shutdown_leaves_nothing() {
     runtime.spawn(
         async move { run(&program, b"", &limits(), &CancellationToken::new(), sender).await },
     );
-    runtime.block_on(wait_until_async("all four run", || {
-        left(&marker).len() == 4
-    }));
+    runtime.block_on(wait_until_async("all four run", || all_run(&marker, 4)));
     drop(runtime);
     assert!(left(&marker).is_empty());
 }
@@ -520,7 +529,7 @@ async fn dropped_in_the_grace_time_kills_at_once() {
     tokio::select! {
         done = run(&program, b"", &limits, &cancel, sender) => panic!("{done:?}"),
         () = async {
-            wait_until_async("all four run", || left(&program.marker).len() == 4).await;
+            wait_until_async("all four run", || all_run(&program.marker, 4)).await;
             cancel.cancel();
             let told = || dir.path().join("told").exists();
             wait_until_async("the shell was told to end", told).await;

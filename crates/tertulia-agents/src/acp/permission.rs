@@ -20,6 +20,7 @@ pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
         call: call.told(id),
         risk: risk(&call.kind),
         preview: content::cut(visible(&lines.join("\n"))),
+        folder: String::new(),
         // The title is the agent's own: two commands may have the same.
         key: format!("{} {}", call.kind, command.as_ref().unwrap_or(&call.title)),
         // Its kind is the agent's own word, and its paths may be anywhere.

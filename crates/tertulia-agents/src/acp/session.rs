@@ -303,9 +303,10 @@ pub(super) fn words(
     match known {
         Some(known) => {
             let recall = habits::recall(live.abilities.as_ref());
-            prompt::talk(None, &prompt::unheard(&acp.name, messages, known, recall))
+            let told = prompt::unheard(&acp.name, messages, known, recall);
+            prompt::talk(&acp.name, None, &told)
         }
-        None => prompt::talk(acp.system.as_deref(), messages),
+        None => prompt::talk(&acp.name, acp.system.as_deref(), messages),
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn launch(
     let words = stdin(program, question, native);
     let words = match program.vendor {
         Vendor::Claude => mention::unread(&words, program.work_dir.as_deref()),
-        Vendor::GeminiCli => mention::escaped(&words),
+        Vendor::GeminiCli => mention::escaped(&words, program.work_dir.as_deref()),
         // These programs do not read mentioned files.
         Vendor::Codex | Vendor::OpenCode => words,
     };
@@ -96,18 +96,20 @@ fn stdin(
     question: &AgentRequest,
     native: Option<&NativeSession>,
 ) -> String {
+    let name = &program.name;
     match native {
         Some(native) => {
             let (known, recall) = (native.known, program.vendor.recall());
-            let told = prompt::unheard(&program.name, &question.messages, known, recall);
-            prompt::talk(None, &told)
+            let told = prompt::unheard(name, &question.messages, known, recall);
+            prompt::talk(name, None, &told)
         }
         // Only claude has an option for the system text; it is used if the text fits.
         None if program.vendor == Vendor::Claude => {
             let system = program.system.as_deref();
-            prompt::talk(system.filter(|text| !is_argument(text)), &question.messages)
+            let system = system.filter(|text| !is_argument(text));
+            prompt::talk(name, system, &question.messages)
         }
-        None => prompt::talk(program.system.as_deref(), &question.messages),
+        None => prompt::talk(name, program.system.as_deref(), &question.messages),
     }
 }
 

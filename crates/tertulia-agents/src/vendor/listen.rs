@@ -123,7 +123,7 @@ impl PermissionQueue {
 
     async fn take(&mut self, control: Control, sink: &AgentSink) {
         match control {
-            Control::Permission(request) => self.waiting.push_back(request),
+            Control::Permission(request) => self.waiting.push_back(*request),
             Control::Withdrawn(id) => {
                 self.waiting.retain(|request| request.id != id);
                 if self

@@ -23,7 +23,7 @@ pub(super) const NO: &str = "The user does not want this tool to be used now";
 #[derive(Debug, PartialEq)]
 pub(super) enum Control {
     /// A permission request for a tool.
-    Permission(PermissionRequest),
+    Permission(Box<PermissionRequest>),
     /// The request with this id needs no answer any more.
     Withdrawn(String),
     /// An unsupported request with this id.
@@ -41,7 +41,10 @@ impl Control {
             return Some(Control::Withdrawn(id));
         }
         Some(match words(event, "/request/subtype") {
-            "can_use_tool" => Control::Permission(PermissionRequest::read(id, &event["request"])),
+            "can_use_tool" => {
+                let request = PermissionRequest::read(id, &event["request"]);
+                Control::Permission(Box::new(request))
+            }
             _ => Control::Other(id),
         })
     }
@@ -77,6 +80,7 @@ impl PermissionRequest {
             is_edit: reason.is_empty() && EDITS.contains(&call.name.as_str()),
             risk: risk(&call.name, reason),
             preview: preview(&call, reason),
+            folder: String::new(),
             key: key(&call, reason),
             call,
         };
@@ -253,7 +257,7 @@ mod tests {
             "decision_reason": reason, "permission_suggestions": suggestions,
         } });
         match Control::read(&event) {
-            Some(Control::Permission(request)) => request,
+            Some(Control::Permission(request)) => *request,
             other => panic!("{other:?}"),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustix::fs::{Access, access};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,7 @@ impl VendorProgram {
         native: Option<&NativeSession>,
         sink: &AgentSink,
     ) -> Result<Turn, AgentError> {
+        self.check_home(question)?;
         let scratch = self.scratch(question)?;
         let around = Surroundings {
             home: scratch.as_ref().map(|scratch| scratch.path().to_owned()),
@@ -144,6 +146,28 @@ impl VendorProgram {
             Some(Folder::Other(folder)) => Some(folder),
             _ => self.work_dir.clone(),
         }
+    }
+
+    /// Checks that Gemini CLI can write its files: otherwise it would hang without a word.
+    fn check_home(&self, question: &AgentRequest) -> Result<(), AgentError> {
+        let homes = self.homes.as_ref();
+        let Some(homes) = homes.filter(|_| !question.ephemeral && self.vendor == Vendor::GeminiCli)
+        else {
+            return Ok(());
+        };
+        let own = homes.gemini.join(".gemini");
+        let folder = if own.exists() { &own } else { &homes.gemini };
+        access(folder, Access::WRITE_OK).map_err(|error| {
+            let (name, folder) = (&self.name, folder.display());
+            AgentError::new(
+                FailureKind::Unavailable,
+                format!("{name} cannot write to {folder}: {error}"),
+            )
+            .hint(format!(
+                "set GEMINI_CLI_HOME to a folder that it can write, for instance by {}",
+                self.whence.setting("env")
+            ))
+        })
     }
 
     /// Creates a temporary home for a program that has no option to save nothing.

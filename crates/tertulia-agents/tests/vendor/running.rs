@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tertulia_agents::scratch::Homes;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{Agent, AgentEvent, AgentSink, FailureKind, Outcome, Readiness, ToolSide};
 use tertulia_core::entry::Usage;
@@ -60,6 +61,27 @@ async fn the_next_turn_goes_on_with_the_session() {
     }
 }
 
+/// Gemini CLI hangs if it cannot write its files.
+#[tokio::test]
+async fn gemini_is_not_started_where_it_cannot_write() {
+    let stage = Stage::new();
+    let homes = Homes {
+        gemini: stage.path("nowhere"),
+        codex: stage.path("codex"),
+        scratch: stage.path(""),
+    };
+    let program = VendorProgram {
+        homes: Some(homes),
+        ..stage.program(Vendor::GeminiCli, "echo > started; sleep 1000")
+    };
+    let played = play(&program, &question(None)).await;
+    let error = played.outcome.unwrap_err();
+    assert_eq!(error.kind, FailureKind::Unavailable);
+    assert!(error.message.contains("nowhere: No such file"), "{error:?}");
+    assert!(error.hint.unwrap().contains("GEMINI_CLI_HOME"));
+    assert!(!stage.path("started").exists());
+}
+
 #[tokio::test]
 async fn a_lost_session_is_made_up_for() {
     let said_why = [
@@ -89,7 +111,7 @@ async fn a_lost_session_is_made_up_for() {
         );
         assert_eq!(played.events[0], AgentEvent::Remark(remark));
         assert!(played.text().contains("ello"));
-        assert!(stage.read("said").starts_with("ana: one"));
+        assert!(stage.read("said").contains("ana: one"));
         // The fresh session has only the usage of this turn.
         if vendor == Vendor::Codex {
             let usage = Usage {
