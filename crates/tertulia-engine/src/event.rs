@@ -8,8 +8,10 @@ use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Intent, Message, Speaker};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
+use tertulia_store::UnsentMessage;
 
 use crate::error::ErrorBody;
+use crate::message_queue::WithdrawReason;
 use crate::pair::PairEvent;
 use crate::team::events::Output;
 
@@ -128,6 +130,24 @@ pub enum SessionEvent {
         #[schemars(with = "serde_json::Value")]
         state: PermissionState,
     },
+    /// Messages that wait for the running turn, and drafts: sent after each change.
+    Unsent {
+        /// Queued messages in their order, and drafts.
+        #[schemars(with = "serde_json::Value")]
+        messages: Vec<UnsentMessage>,
+        /// Id of the queued message that a frontend edits: it and those after it wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        editing: Option<String>,
+    },
+    /// A queued message is not sent, by anything but the user again.
+    Withdrawn {
+        /// Id that its frontend gave it.
+        client_id: String,
+        /// Its words.
+        text: String,
+        /// Why.
+        reason: WithdrawReason,
+    },
     /// No turn is running any more: the session waits for a message.
     Over {
         /// State of the session.
@@ -204,6 +224,11 @@ impl SessionEvent {
                 event: AgentEvent::ToolStarted(call),
             } => call.arguments.to_string().len(),
             SessionEvent::Opened { floor } | SessionEvent::Over { floor } => floor.weight(),
+            SessionEvent::Unsent { messages, .. } => messages
+                .iter()
+                .map(|message| message.text.len() + 128)
+                .sum(),
+            SessionEvent::Withdrawn { text, .. } => text.len(),
             _ => 256,
         };
         text + 128
@@ -224,6 +249,12 @@ pub struct SessionState {
     pub meta: Option<SessionMeta>,
     /// Describes the agents and why they were chosen, for the user.
     pub introduction: String,
+    /// Folder that the session works in; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
+    /// Whether it is another folder than that of the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_elsewhere: bool,
     /// Display name of the person who writes the next message.
     pub writer: String,
     /// Name of the agent, in a chat.
@@ -239,14 +270,23 @@ pub struct SessionState {
     pub unsaved: bool,
     /// Queued members of a team.
     pub waiting: Vec<QueuedMember>,
-    /// Description of a pair's unfinished work, for the user.
+    /// Unfinished work of a pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undone: Option<String>,
-    /// Whether the unfinished work needs more worker calls than are left.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_spent: bool,
+    pub unfinished: Option<UnfinishedWork>,
     /// Whether the last turn ended because an agent failed.
     pub failed: bool,
+}
+
+/// Unfinished work of a pair. It is never repeated without asking.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnfinishedWork {
+    /// The question to the user, in one line.
+    pub question: String,
+    /// What is unfinished.
+    pub text: String,
+    /// Whether more worker calls must be allowed first; then there is nothing to ask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spent: bool,
 }
 
 impl SessionState {
@@ -256,14 +296,15 @@ impl SessionState {
             id,
             meta: None,
             introduction: String::new(),
+            folder: String::new(),
+            is_elsewhere: false,
             writer: "you".to_owned(),
             agent: None,
             model: None,
             context: None,
             unsaved: false,
             waiting: Vec::new(),
-            undone: None,
-            is_spent: false,
+            unfinished: None,
             failed: false,
         }
     }

@@ -26,6 +26,7 @@
 //! | [`task`], [`live`] | the task of a live session; an open session that executes commands |
 //! | [`event`], [`notice`], [`error`] | what frontends receive |
 //! | [`conversation`] | carries effects out: the only module where an agent meets a store |
+//! | [`message_queue`] | messages that wait for the running turn, durable, for all frontends |
 //! | [`prompt`] | a message of the user, with the files attached to it |
 //! | [`policy`] | what decides who is asked next, and with what: events in, effects out |
 //! | [`chat`], [`team`], [`pair`] | the policies: one agent, a team, an instructor and a worker |
@@ -49,6 +50,7 @@ pub mod frontend;
 pub mod live;
 pub mod log_writer;
 pub mod merge_summary;
+pub mod message_queue;
 pub mod notice;
 pub mod notification;
 pub mod pair;

@@ -10,6 +10,7 @@ use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
 use crate::log_writer::LogWriter;
+use crate::message_queue::MessageQueue;
 use crate::prompt::Prompt;
 use crate::setup::{ChatAgent, Setup, Target};
 use tertulia_agents::approval::Permissions;
@@ -30,6 +31,8 @@ pub enum SessionCommand {
     Compact,
     /// Retry to save held messages.
     Save,
+    /// Record a tool policy that the user tightened.
+    RecordTerms,
 }
 
 /// What ends with a live session: unsaved messages are offered to the user.
@@ -113,6 +116,16 @@ impl LiveSession {
         self
     }
 
+    /// Opens the queue of messages, and what an earlier process left in it.
+    pub async fn open_queue(&mut self) -> Result<MessageQueue, ErrorBody> {
+        self.conversation.hold().await;
+        let writer = self.conversation.writer();
+        let (sessions, id) = (writer.sessions().clone(), writer.id());
+        let project = writer.project().map(str::to_owned);
+        let queue = MessageQueue::open(sessions, id, writer.meta(), project).await;
+        queue.map_err(|error| ErrorBody::from(&error))
+    }
+
     /// Returns the conversation, to describe it.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
@@ -182,6 +195,10 @@ impl LiveSession {
                     ..completed
                 }
             }
+            SessionCommand::RecordTerms => {
+                self.record_terms(frontend).await;
+                return completed;
+            }
             SessionCommand::Save => {
                 let saved = self.save(frontend).await;
                 return CommandOutcome::plain(match saved {
@@ -213,6 +230,9 @@ impl LiveSession {
             Err(error) => return CommandOutcome::refused(error),
         };
         frontend.show(SessionEvent::Began);
+        for why in &prompt.unattached {
+            frontend.show(SessionEvent::notice(Tone::Warning, why));
+        }
         // A speaker named in the message is newer than the seat.
         let named = !self.seat_is_fixed && markers::parse(&prompt.text).from.is_some();
         let seat = self.seat.as_deref().filter(|_| !named);
@@ -276,10 +296,17 @@ impl LiveSession {
             return refused(UserMessage::warning(why));
         }
         self.introduction = introduction;
+        // The agent that failed does not answer any more.
+        self.failed = false;
         CommandOutcome {
             notices,
             ..CommandOutcome::plain(TurnStatus::Completed)
         }
+    }
+
+    /// Records a tool policy that the user tightened.
+    pub async fn record_terms(&mut self, frontend: &mut dyn Frontend) {
+        self.conversation.record_terms(frontend).await;
     }
 
     /// Retries to save held messages. Returns true if everything is saved.

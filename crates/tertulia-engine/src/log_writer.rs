@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use tertulia_core::entry::{Body, Entry, Head, Relation, SpeakerKind};
+use tertulia_core::entry::{Body, Entry, Head, Relation, SpeakerKind, Terms};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 use tertulia_store::{
@@ -187,11 +187,33 @@ impl LogWriter {
         Ok((writer, left))
     }
 
+    /// Marks a session that has no entries yet as open, for words that are kept outside of its log.
+    pub async fn hold(&mut self) {
+        if let (LogState::Unborn(start), None) = (&self.log, &self.lock) {
+            self.lock = self.sessions.store().claim(start.id).await.ok().flatten();
+        }
+    }
+
+    /// Returns the project of the session.
+    pub fn project(&self) -> Option<&str> {
+        match &self.log {
+            LogState::Unborn(start) => start.project.as_deref(),
+            LogState::Open(meta) => meta.project.as_deref(),
+        }
+    }
+
     /// Returns the id of the session.
     pub fn id(&self) -> SessionId {
         match &self.log {
             LogState::Unborn(start) => start.id,
             LogState::Open(meta) => meta.id,
+        }
+    }
+
+    /// Sets the terms with which a session begins that has no entries yet.
+    pub fn begin_with(&mut self, terms: Terms) {
+        if let LogState::Unborn(start) = &mut self.log {
+            start.terms = Some(Box::new(terms));
         }
     }
 
@@ -269,9 +291,7 @@ impl LogWriter {
         let meta = match &self.log {
             LogState::Unborn(start) => {
                 let start = start.clone();
-                if self.lock.is_none() {
-                    self.lock = self.sessions.store().claim(start.id).await.ok().flatten();
-                }
+                self.hold().await;
                 self.begin_log(&start, bodies).await?;
                 let meta = self.sessions.create_chained(start.id, &self.begun).await?;
                 self.log = LogState::Open(Box::new(meta));

@@ -2,23 +2,28 @@
 //! closes it. There is one task per live session, whether the frontend is a screen in this process
 //! or clients of a server; what differs between them is behind [`Observer`].
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ErrorBody, ErrorKind};
-use crate::event::{SessionEnd, SessionEvent, SessionState};
+use crate::event::{SessionEnd, SessionEvent, SessionState, TurnStatus};
 use crate::frontend::Frontend;
 use crate::live::{CommandOutcome, LiveSession, SessionCommand};
+use crate::message_queue::{MessageQueue, WithdrawReason};
+use crate::prompt::Prompt;
 use crate::setup::{ChatAgent, Setup};
 use tertulia_agents::approval::{Permissions, ToolRequest, Verdict};
 use tertulia_core::entry::{Kind, Role};
 use tertulia_core::team::markers::Unmarked;
+use tertulia_store::UnsentMessage;
 
 /// Connects a session task with its frontends.
 pub trait Observer: Send {
@@ -34,8 +39,11 @@ pub trait Observer: Send {
     /// Withdraws the permission request, answered or not.
     fn withdraw(&mut self);
 
-    /// Called once the session is open, with its permissions.
-    fn opened(&mut self, permissions: Permissions);
+    /// Called once the session is open, with its permissions and its queue.
+    fn opened(&mut self, permissions: Permissions, queue: &MessageQueue);
+
+    /// Called when the turn of a queued message begins. Returns what cancels it.
+    fn begins(&mut self, message: &UnsentMessage) -> CancellationToken;
 
     /// Decides what to do with a request.
     fn take(&mut self, request: Self::Request) -> Step;
@@ -60,6 +68,8 @@ pub trait Observer: Send {
 pub enum Step {
     /// Execute a command. The token cancels it.
     Execute(SessionCommand, CancellationToken),
+    /// Run a turn with the next queued message, if one waits.
+    Next,
     /// Let the agent that the future prepares answer from now on.
     Switch(BoxFuture<'static, Result<ChatAgent, ErrorBody>>),
     /// Nothing is left to do.
@@ -113,7 +123,9 @@ pub async fn run<O: Observer>(
         controls,
         idle: limits.idle,
     };
-    match AssertUnwindSafe(task.run(setup)).catch_unwind().await {
+    // On the heap: threads of a server have small stacks.
+    let running = Box::pin(task.run(setup));
+    match AssertUnwindSafe(running).catch_unwind().await {
         Ok(end) => end,
         Err(_) => {
             let error = ErrorBody::new(
@@ -136,7 +148,7 @@ struct Task<'a, O: Observer> {
 
 impl<O: Observer> Task<'_, O> {
     async fn run(mut self, setup: impl Future<Output = Result<Setup, ErrorBody>>) -> TaskEnd {
-        let opening = open(setup, &mut self.publisher);
+        let opening = Box::pin(open(setup, &mut self.publisher));
         let opened = tokio::select! {
             biased;
             () = self.controls.insist.cancelled() => {
@@ -148,22 +160,26 @@ impl<O: Observer> Task<'_, O> {
         };
         let mut session = match opened {
             Ok(session) => session,
-            Err(error) => {
-                let event = SessionEvent::NotOpened {
-                    error: error.clone(),
-                };
-                self.publisher.observer.publish(event);
-                self.gone(SessionEnd::default());
-                return TaskEnd::Failed(error);
-            }
+            Err(error) => return self.not_opened(error),
         };
         self.publisher.filter_for(session.kind());
         let floor = Box::new(session.state());
         self.publisher
             .observer
             .publish(SessionEvent::Opened { floor });
-        self.publisher.observer.opened(session.permissions());
-        self.serve(&mut session).await;
+        let queue = match session.open_queue().await {
+            Ok(queue) => queue,
+            Err(error) => return self.not_opened(error),
+        };
+        let permissions = session.permissions();
+        self.publisher.observer.opened(permissions, &queue);
+        self.serve(&mut session, &queue).await;
+        queue
+            .close(match self.controls.stop.is_cancelled() {
+                true => WithdrawReason::Stopped,
+                false => WithdrawReason::HolderEnded,
+            })
+            .await;
         self.publisher.observer.leaving(session.state());
         let gently = !self.controls.insist.is_cancelled();
         let end = session.close(gently).await;
@@ -175,17 +191,34 @@ impl<O: Observer> Task<'_, O> {
         }
     }
 
+    fn not_opened(&mut self, error: ErrorBody) -> TaskEnd {
+        let event = SessionEvent::NotOpened {
+            error: error.clone(),
+        };
+        self.publisher.observer.publish(event);
+        self.gone(SessionEnd::default());
+        TaskEnd::Failed(error)
+    }
+
     fn gone(&mut self, farewell: SessionEnd) {
         let event = SessionEvent::Gone { farewell };
         self.publisher.observer.publish(event);
     }
 
     /// Executes requests until the session is to be closed.
-    async fn serve(&mut self, session: &mut LiveSession) {
+    async fn serve(&mut self, session: &mut LiveSession, queue: &MessageQueue) {
+        let changed = Arc::new(Notify::new());
+        let wakes = changed.clone();
+        session.permissions().on_change(move || wakes.notify_one());
+        session.record_terms(&mut self.publisher).await;
         loop {
             let request = tokio::select! {
                 biased;
                 () = self.controls.stop.cancelled() => return,
+                () = changed.notified() => {
+                    session.record_terms(&mut self.publisher).await;
+                    continue;
+                }
                 request = self.requests.recv() => request,
                 () = sleep(self.idle) => {
                     // Unsaved entries keep the session open; saving is retried.
@@ -199,21 +232,54 @@ impl<O: Observer> Task<'_, O> {
             let Some(request) = request else { return };
             let insist = &self.controls.insist;
             let outcome = match self.publisher.observer.take(request) {
+                Step::Next => match self.run_next(session, queue).await {
+                    ControlFlow::Continue(None) => continue,
+                    ControlFlow::Continue(ran) => ran,
+                    ControlFlow::Break(()) => None,
+                },
                 Step::Execute(command, cancel) => {
                     let execution = session.execute(command, &mut self.publisher, &cancel);
-                    insist.run_until_cancelled(execution).await
+                    insist.run_until_cancelled(Box::pin(execution)).await
                 }
                 Step::Switch(agent) => {
                     let switch = async { session.switch(agent.await, &mut self.publisher).await };
-                    insist.run_until_cancelled(switch).await
+                    insist.run_until_cancelled(Box::pin(switch)).await
                 }
                 Step::Done => continue,
                 Step::Close => None,
             };
             let Some(outcome) = outcome else { return };
             self.publisher.flush();
+            queue.move_to(session.state().id).await;
             self.publisher.observer.finish(outcome, session.state());
         }
+    }
+
+    /// Runs a turn with the next queued message, if one waits. Breaks if the session is to be closed.
+    async fn run_next(
+        &mut self,
+        session: &mut LiveSession,
+        queue: &MessageQueue,
+    ) -> ControlFlow<(), Option<CommandOutcome>> {
+        let next = tokio::select! {
+            biased;
+            () = self.controls.stop.cancelled() => return ControlFlow::Break(()),
+            next = queue.next() => next,
+        };
+        let Some(message) = next else {
+            return ControlFlow::Continue(None);
+        };
+        let cancel = self.publisher.observer.begins(&message);
+        let execution = session.execute(command_of(message), &mut self.publisher, &cancel);
+        let running = self
+            .controls
+            .insist
+            .run_until_cancelled(Box::pin(execution));
+        let Some(outcome) = running.await else {
+            return ControlFlow::Break(());
+        };
+        queue.finish(outcome.status == TurnStatus::Refused).await;
+        ControlFlow::Continue(Some(outcome))
     }
 
     /// Retries to save held messages. Returns true if everything is saved.
@@ -241,6 +307,18 @@ async fn open<O: Observer>(
         publisher.show(SessionEvent::notice(notice.tone, notice.text));
     }
     Ok(session)
+}
+
+/// Returns what a queued message asks for.
+fn command_of(message: UnsentMessage) -> SessionCommand {
+    if message.is_command {
+        return SessionCommand::Run(message.text);
+    }
+    let prompt = match message.attaches {
+        true => Prompt::typed(message.text),
+        false => Prompt::from(message.text),
+    };
+    SessionCommand::Say(prompt.sent_as(Some(message.client_id)))
 }
 
 async fn sleep(span: Option<Duration>) {
