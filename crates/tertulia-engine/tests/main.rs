@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod message_queue;
 mod replaced;
 mod replay;
 mod task;

@@ -18,7 +18,7 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
     CheckMode, Compressed, Draft, Info, KeyError, KeySource, LockHolder, Maintenance, NewSession,
     Patience, Progress, Rebuilt, Redaction, Report, SessionLock, Sessions, Start, Store,
-    StoreError, StoreResult, Unlocking,
+    StoreError, StoreResult, Unlocking, Unsent,
 };
 
 /// What happens when a writer asks for a session's lock.
@@ -74,6 +74,14 @@ impl Store for Interleaved {
         self.store.draft(id).await
     }
 
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        self.store.keep_unsent(id, unsent).await
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.store.unsent(id).await
+    }
+
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         let lock = self.store.claim(id).await?;
         let on_claim = self.on_claim.lock().unwrap().take();
@@ -97,6 +105,16 @@ impl Store for Interleaved {
 
     async fn replace(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<()> {
         self.store.replace(id, after, entries).await
+    }
+
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        self.store.replace_end(id, after, keep, entries).await
     }
 
     fn patience(&self) -> &Patience {
@@ -182,6 +200,7 @@ impl World {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         };
         // Answered, so that a fork need not leave out a running turn.
         let bodies = vec![human("one"), answer("yes")];

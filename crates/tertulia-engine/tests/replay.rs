@@ -93,6 +93,7 @@ impl Agent for Caller {
                 call,
                 risk: Risk::Low,
                 preview: String::new(),
+                folder: String::new(),
                 key: "x".to_owned(),
                 is_edit: false,
             };
@@ -153,6 +154,7 @@ async fn run(
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     let tools = Toolbox::new(work_dir.to_owned(), ToolLimits::default(), Vec::new());
     let setup = Setup {

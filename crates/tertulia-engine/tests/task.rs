@@ -14,10 +14,11 @@ use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState, TurnStatus};
 use tertulia_engine::live::{Closing, CommandOutcome, SessionCommand};
 use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::message_queue::MessageQueue;
 use tertulia_engine::setup::{Participants, RunOptions, Setup, Target};
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::{Redaction, Sessions, Start};
+use tertulia_store::{Redaction, Sessions, Start, UnsentMessage};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +86,14 @@ impl Observer for Record {
 
     fn withdraw(&mut self) {}
 
-    fn opened(&mut self, _: Permissions) {}
+    fn opened(&mut self, _: Permissions, queue: &MessageQueue) {
+        let events = self.events.clone();
+        queue.publish_to(move |event| events.lock().unwrap().push(event));
+    }
+
+    fn begins(&mut self, _: &UnsentMessage) -> CancellationToken {
+        CancellationToken::new()
+    }
 
     fn take(&mut self, command: SessionCommand) -> Step {
         Step::Execute(command, CancellationToken::new())
@@ -123,6 +131,7 @@ fn setup(sessions: &Sessions) -> Setup {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     Setup {
         sessions: sessions.clone(),
