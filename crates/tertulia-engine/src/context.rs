@@ -9,7 +9,10 @@ use serde_json::Value;
 use super::answer::INTERRUPTED;
 use super::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::PromptMessage;
-use tertulia_core::entry::{Body, Compacted, Message, Role, ShellOutput, ToolCall, human};
+use tertulia_agents::system_prompt::change;
+use tertulia_core::entry::{
+    Body, Compacted, Environment, Message, Role, ShellOutput, ToolCall, human,
+};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
 use tertulia_core::session::Log;
@@ -42,6 +45,8 @@ pub struct ContextMessage {
     pub words: PromptMessage,
     /// The message before redaction, if that differs: agents get it until the turn ends.
     pub unredacted: Option<PromptMessage>,
+    /// The environment that the agent was told with the message.
+    pub environment: Option<Environment>,
 }
 
 impl ContextMessage {
@@ -87,6 +92,7 @@ impl Context {
                 seq: None,
                 words: prompt,
                 unredacted: None,
+                environment: None,
             }],
             ..Context::default()
         }
@@ -126,8 +132,10 @@ impl Context {
                     seq,
                     words: ran(&command, shell),
                     unredacted: None,
+                    environment: None,
                 });
             }
+            Body::Environment(environment) => self.tell(environment.clone()),
             _ => {}
         }
         if let (Body::Message(logged), Body::Message(unredacted)) = (logged, unredacted) {
@@ -137,8 +145,47 @@ impl Context {
                 seq,
                 words,
                 unredacted,
+                environment: None,
             });
         }
+    }
+
+    /// Attaches the environment to the last message to the agent.
+    fn tell(&mut self, environment: Environment) {
+        let mut messages = self.messages.iter_mut();
+        if let Some(said) = messages.rfind(|said| said.words.role == Role::User) {
+            said.environment = Some(environment);
+            self.note_changes();
+        }
+    }
+
+    /// Sets the notes of messages with which the agent was told a change of its environment.
+    fn note_changes(&mut self) {
+        let mut before: Option<Environment> = None;
+        for said in &mut self.messages {
+            let Some(environment) = &said.environment else {
+                continue;
+            };
+            let note = before.and_then(|before| change(&before, environment));
+            before = Some(environment.clone());
+            if let Some(unredacted) = &mut said.unredacted {
+                unredacted.note.clone_from(&note);
+            }
+            said.words.note = note;
+        }
+    }
+
+    /// Returns the environment at the start of the context, which the system prompt describes.
+    pub fn first_environment(&self) -> Option<&Environment> {
+        self.messages
+            .iter()
+            .find_map(|said| said.environment.as_ref())
+    }
+
+    /// Returns the environment that the agent was told last.
+    pub fn last_environment(&self) -> Option<&Environment> {
+        let mut messages = self.messages.iter().rev();
+        messages.find_map(|said| said.environment.as_ref())
     }
 
     fn withdraw(&mut self, position: usize, agent: &str) {
@@ -221,6 +268,7 @@ impl Context {
         self.messages.drain(..count);
         self.dropped += count;
         self.turn_start = self.turn_start.saturating_sub(count);
+        self.note_changes();
     }
 
     /// Attaches data that the agent wants back with its last calls while the turn lasts.
@@ -260,6 +308,9 @@ fn is_rest(words: &PromptMessage) -> bool {
 pub fn concerns(body: &Body, thread: Thread) -> bool {
     match body {
         Body::Message(message) => PairRole::of_thread(message.thread.as_deref()) == thread,
+        Body::Environment(environment) => {
+            PairRole::of_thread(environment.thread.as_deref()) == thread
+        }
         Body::Failed(_) => true,
         // The user's words go to the instructor of a pair.
         Body::Shell(_) | Body::ShellOutput(_) => thread != Some(PairRole::Worker),
@@ -290,7 +341,7 @@ pub fn prompt_message(message: &Message) -> PromptMessage {
         attachments: message.attachments.clone(),
         ..PromptMessage::plain(
             message.role,
-            &message.speaker.display_name,
+            message.speaker.prompt_name(),
             message.content.clone(),
         )
     }
@@ -298,7 +349,7 @@ pub fn prompt_message(message: &Message) -> PromptMessage {
 
 /// Converts a shell command of the user and its output for a prompt.
 fn ran(command: &str, output: &ShellOutput) -> PromptMessage {
-    PromptMessage::plain(Role::User, &human().display_name, ran_text(command, output))
+    PromptMessage::plain(Role::User, human().prompt_name(), ran_text(command, output))
 }
 
 /// Tells an agent about a shell command of the user.
@@ -353,7 +404,8 @@ pub fn weight(words: &PromptMessage) -> usize {
         .iter()
         .map(|file| file.content.len())
         .sum();
-    words.content.len() + calls + files
+    let note = words.note.as_ref().map_or(0, String::len);
+    words.content.len() + calls + files + note
 }
 
 /// Minimum number of bytes kept of a message that is cut.

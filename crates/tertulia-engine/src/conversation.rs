@@ -2,17 +2,19 @@
 //! only here agents, the log and the frontend meet. `ask` prompts an agent and `act` runs its tools,
 //! `command` runs shell commands of the user,
 //! `write` saves entries, `compact` summarises a context, `resume` opens an existing session;
-//! `switch` changes the agent of a chat; `state` describes a conversation between turns, `turn` the result of a turn.
+//! `switch` changes the agent of a chat; `terms` records the tool policy that the user sets; `state` describes a conversation between turns, `turn` the result of a turn.
 
 mod act;
 mod ask;
 mod command;
 mod compact;
+mod folder;
 mod request;
 mod resume;
 mod silence;
 mod state;
 mod switch;
+mod terms;
 mod turn;
 mod write;
 
@@ -36,12 +38,11 @@ use crate::team::mentions;
 use crate::team::names::Member;
 use crate::team::policy::Team;
 use tertulia_agents::ToolSide;
-use tertulia_agents::approval::Permissions;
+use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_agents::tool::Toolbox;
 use tertulia_core::entry::{Body, Kind};
 
 pub use compact::Compaction;
-pub use state::UnfinishedWork;
 pub use turn::TurnResult;
 
 /// A running conversation.
@@ -61,6 +62,8 @@ pub struct Conversation {
     switched: bool,
     /// Agents' notices shown so far, so that each is shown once.
     noticed: BTreeSet<String>,
+    /// The tool policy that the log has.
+    recorded_mode: Option<Approval>,
 }
 
 impl Conversation {
@@ -71,25 +74,27 @@ impl Conversation {
         options: RunOptions,
     ) -> Result<Conversation, ErrorBody> {
         let mut contexts = Contexts::new();
+        let link = options.replay.as_ref();
+        let link = link.map(|replay| Body::Replayed(replay.link.clone()));
         let policy = match participants {
             Participants::Chat(agent) => {
                 contexts.insert(None, Context::default());
-                let link = options.replay.iter();
-                let opening = link.map(|replay| Body::Replayed(replay.link.clone()));
                 let chat = Chat::new(agent, options.compact_at);
-                Policy::Chat(chat.with_opening(opening.collect()))
+                Policy::Chat(chat.with_opening(link.into_iter().collect()))
             }
             Participants::Team { roster, .. } => {
                 let team = Team::begin(*roster)
                     .map_err(|error| ErrorBody::new(ErrorKind::Invalid, error.to_string()))?;
-                Policy::Team(Box::new(team))
+                Policy::Team(Box::new(team.with_link(link)))
             }
             Participants::Pair { roster, .. } => {
                 for role in [PairRole::Instructor, PairRole::Worker] {
                     contexts.insert(Some(role), Context::default());
                 }
                 let now = writer.sessions().clock().now();
-                Policy::Pair(Box::new(PairPolicy::begin(*roster, now)))
+                let mut pair = PairPolicy::begin(*roster, now);
+                pair.opening().splice(..0, link);
+                Policy::Pair(Box::new(pair))
             }
         };
         let mut conversation = Conversation::new(writer, options, policy);
@@ -99,6 +104,7 @@ impl Conversation {
 
     fn new(writer: LogWriter, options: RunOptions, policy: Policy) -> Conversation {
         Conversation {
+            recorded_mode: writer.meta().and_then(|meta| meta.approve),
             writer,
             options,
             contexts: Contexts::new(),
@@ -119,6 +125,11 @@ impl Conversation {
     /// Returns the log writer.
     pub fn writer(&self) -> &LogWriter {
         &self.writer
+    }
+
+    /// Marks a session that has no entries yet as open.
+    pub async fn hold(&mut self) {
+        self.writer.hold().await;
     }
 
     /// Returns the tool permissions. Clones share one state.

@@ -24,6 +24,8 @@ pub struct Prompt {
     pub typed: usize,
     /// Attached files.
     pub attached: Vec<Attachment>,
+    /// Why names that look like files are not attached, for the user.
+    pub unattached: Vec<String>,
     /// Id that the client gave the message.
     pub client_id: Option<String>,
 }
@@ -69,7 +71,11 @@ impl Prompt {
                     let why = format!("not sent: {why}");
                     return Err(ErrorBody::new(ErrorKind::Usage, why).hint(hint));
                 }
-                Some(Err(_)) | None => continue,
+                Some(Err(_)) => continue,
+                None => {
+                    self.unattached.extend(unattached(&names, tools));
+                    continue;
+                }
             };
             if !self.attached.iter().any(|known| known.path == file.path) {
                 self.attached.push(file);
@@ -99,6 +105,18 @@ impl From<&str> for Prompt {
     fn from(text: &str) -> Prompt {
         Prompt::from(text.to_owned())
     }
+}
+
+/// Says why a name is not attached, if it looks like a file: a person may be meant, too.
+fn unattached(names: &[String], tools: &Toolbox) -> Option<String> {
+    let name = names.last()?;
+    if names.iter().any(|name| tools.is_folder(name)) {
+        return Some(format!(
+            "@{name} is a folder, sent as text; name a file in it"
+        ));
+    }
+    let is_path = name.contains('/') || name.trim_matches('.').contains('.');
+    is_path.then(|| format!("@{name}: no such file, sent as text"))
 }
 
 /// Returns the names that follow an `@` at the beginning of a word: of each all readings, as written
@@ -199,6 +217,20 @@ mod tests {
         let text = "see @a.rs, @\"b c.md\", @./a.rs and @param, mail me@a.rs";
         let attached = paths(Prompt::typed(text), &[]).unwrap();
         assert_eq!(attached, ["a.rs", "b c.md"]);
+    }
+
+    #[test]
+    fn names_that_look_like_files_are_not_passed_over_in_silence() {
+        let (dir, tools) = work();
+        std::fs::create_dir(dir.path().join("src")).unwrap();
+        let text = "see @nofile.txt, @src and @lib/x; ask @ben about @param. `@no.rs`";
+        let read = Prompt::typed(text).read_files(&tools, &[], false).unwrap();
+        let expected = [
+            "@nofile.txt: no such file, sent as text",
+            "@src is a folder, sent as text; name a file in it",
+            "@lib/x: no such file, sent as text",
+        ];
+        assert_eq!(read.unattached, expected);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! [`Setup`]: a session with its participants, ready to be opened by any frontend.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::pair::roster::PairRoster;
 use crate::replay::Replay;
 use crate::team::policy::TeamRoster;
 use crate::team::resume::ResumePlan;
-use tertulia_agents::Agent;
 use tertulia_agents::approval::Permissions;
 use tertulia_agents::process::guard::Guard;
 use tertulia_agents::system_prompt::WorkEnvironment;
 use tertulia_agents::tool::Toolbox;
-use tertulia_core::entry::{Body, Kind};
+use tertulia_agents::{Agent, AgentError, FailureKind, Readiness, ToolSide};
+use tertulia_core::entry::{Body, Kind, Terms};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::team::TeamFile;
@@ -40,6 +41,41 @@ pub struct RunOptions {
     pub guard: Option<Arc<Guard>>,
     /// The program's own session that holds all messages of an imported one.
     pub inherited: Option<InheritedSession>,
+    /// Where the session works.
+    pub folder: WorkFolder,
+}
+
+/// The folder that a session works in. It belongs to the session, not to the program that opens it.
+#[derive(Clone, Debug, Default)]
+pub struct WorkFolder {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it is another one than that of the program.
+    pub is_elsewhere: bool,
+    /// Terms to record with the next prompt, if the session moves to this folder.
+    pub moved: Option<Terms>,
+    /// Question to the user before the first agent works in it.
+    pub question: Option<FolderQuestion>,
+}
+
+/// Returns true if an agent may read or change files, or runs as a program.
+pub(crate) fn works_in_folder(agent: &dyn Agent) -> bool {
+    agent.tools() != ToolSide::None || agent.work_dir().is_some()
+}
+
+/// A question about a folder that the user has not worked in on this machine.
+#[derive(Clone)]
+pub struct FolderQuestion {
+    /// The question, for the user.
+    pub text: String,
+    /// Called when the user has agreed.
+    pub agreed: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for FolderQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FolderQuestion").field(&self.text).finish()
+    }
 }
 
 /// A session of an agent's program that was imported and has not changed since.
@@ -167,6 +203,54 @@ impl Participants {
             Participants::Chat(_) => Vec::new(),
             Participants::Team { roster, .. } => vec![Body::Seated(roster.opening())],
             Participants::Pair { roster, .. } => roster.opening(),
+        }
+    }
+
+    /// Returns why the conversation cannot work: the agent of a chat, one of a pair, or all of a team are
+    /// not ready.
+    pub async fn unready(&self) -> Option<AgentError> {
+        let agents: Vec<&Arc<dyn Agent>> = match self {
+            Participants::Chat(agent) => vec![agent],
+            Participants::Pair { roster, .. } => {
+                vec![&roster.instructor.agent, &roster.worker.agent]
+            }
+            Participants::Team { roster, .. } => {
+                let agents = roster.agents.values();
+                agents
+                    .filter_map(|agent| agent.agent.as_ref().ok())
+                    .collect()
+            }
+        };
+        let count = agents.len();
+        let mut unready = Vec::new();
+        for agent in agents {
+            if let Readiness::NotReady(why) = agent.readiness().await {
+                let words = format!("the agent {} is not ready: {why}", agent.name());
+                unready.push(AgentError::new(FailureKind::Unavailable, words));
+            }
+        }
+        match self {
+            // The others of a team answer.
+            Participants::Team { .. } if unready.len() < count => None,
+            _ => unready.into_iter().next(),
+        }
+    }
+
+    /// Returns true if an agent may read or change files, or runs as a program.
+    pub fn work_in_folder(&self) -> bool {
+        let uses = |agent: &Arc<dyn Agent>| works_in_folder(&**agent);
+        match self {
+            Participants::Chat(agent) => uses(agent),
+            Participants::Pair { roster, .. } => {
+                uses(&roster.instructor.agent) || uses(&roster.worker.agent)
+            }
+            Participants::Team { roster, .. } => {
+                let mut agents = roster
+                    .agents
+                    .values()
+                    .filter_map(|of| of.agent.as_ref().ok());
+                agents.any(uses)
+            }
         }
     }
 

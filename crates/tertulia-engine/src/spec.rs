@@ -14,6 +14,8 @@ pub struct SessionSpec {
     pub approve: Option<Approval>,
     /// Whether agents get no instructions of the project.
     pub no_project_instructions: bool,
+    /// Folder of a new session; without it, that of the program.
+    pub cwd: Option<PathBuf>,
 }
 
 /// The participants of a session, by name.

@@ -20,6 +20,7 @@ fn said(role: Role, content: &str, calls: &[&str], answers: Option<&str>) -> Con
             ..PromptMessage::plain(role, "x", content)
         },
         unredacted: None,
+        environment: None,
     }
 }
 
@@ -229,4 +230,49 @@ fn a_summary_replaces_the_oldest_and_the_rest_keeps_its_place() {
     assert!(given[0].content.ends_with("sum"), "{}", given[0].content);
     assert_eq!(given[1].content, "2");
     assert!(given[2].content.ends_with("> 3"), "{}", given[2].content);
+}
+
+/// The first environment belongs to the system prompt, later ones to the messages that they were told
+/// with: also after the messages before them were summarised.
+#[test]
+fn a_changed_environment_goes_with_its_message() {
+    let environment = |day: i8, thread: Option<&str>| {
+        Body::Environment(Environment {
+            date: jiff::civil::date(2026, 3, day),
+            git: None,
+            approve: "ask".to_owned(),
+            thread: thread.map(str::to_owned),
+        })
+    };
+    let mut context = Context::default();
+    let answer = message(SpeakerKind::Ai, Role::Assistant, "yes");
+    for body in [
+        human("one"),
+        environment(1, None),
+        answer.clone(),
+        human("two"),
+        answer.clone(),
+        human("three"),
+        environment(2, None),
+        answer.clone(),
+        human("four"),
+        environment(3, None),
+        answer,
+    ] {
+        add(&mut context, &body, &body);
+    }
+    let day = |environment: Option<&Environment>| environment.map(|told| told.date.day());
+    let notes = |context: &Context| -> Vec<String> {
+        let notes = context.given().filter_map(|words| words.note.clone());
+        notes.collect()
+    };
+    let told = ["2", "3"].map(|day| format!("[The date is now 2026-03-0{day}.]"));
+    assert_eq!(notes(&context), told);
+    assert_eq!(day(context.first_environment()), Some(1));
+    assert_eq!(day(context.last_environment()), Some(3));
+    context.compact(4, "summary");
+    assert_eq!(notes(&context), told[1..]);
+    assert_eq!(day(context.first_environment()), Some(2));
+    assert!(concerns(&environment(1, None), None));
+    assert!(!concerns(&environment(1, Some("worker")), None));
 }

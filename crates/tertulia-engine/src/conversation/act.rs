@@ -7,6 +7,8 @@ use tertulia_agents::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
 use tertulia_agents::tool::{ToolOutput, Toolbox};
 use tertulia_agents::{AgentEvent, UNANSWERED, denial};
 use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
+use tertulia_core::preview::visible;
+use tertulia_core::redact::redact;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until};
 
@@ -91,6 +93,21 @@ impl Asking<'_> {
         }
     }
 
+    /// Ends the commands that the agent left running in the background, and says so.
+    pub(super) async fn end_background(&mut self) {
+        let Some(tools) = self.access.tools.clone() else {
+            return;
+        };
+        for command in tools.end_background().await {
+            let words = format!(
+                "ended with the answer, still running: {}",
+                visible(&command)
+            );
+            let remark = AgentEvent::Remark(redact(&words).text.into_owned());
+            self.frontend.show(SessionEvent::agent(remark));
+        }
+    }
+
     /// Returns true if an earlier session is played again.
     pub(super) fn is_replay(&self) -> bool {
         self.conversation.options.replay.is_some()
@@ -114,6 +131,16 @@ impl Asking<'_> {
         }
     }
 
+    /// Returns the folder that the agent works in: its own, or that of the tools.
+    fn folder(&self) -> String {
+        let own = self.agent.work_dir();
+        let tools = self.access.tools.as_ref().map(Toolbox::work_dir);
+        let folder = own
+            .or(tools)
+            .unwrap_or(&self.conversation.options.folder.path);
+        folder.display().to_string()
+    }
+
     /// Decides whether a tool may run: by the tool policy, or by asking the user.
     pub(super) async fn settle(&mut self, request: &ToolRequest) -> Verdict {
         if self.is_held_back(request.risk) || self.is_replay() {
@@ -123,6 +150,10 @@ impl Asking<'_> {
             Ruling::Run => Verdict::Yes,
             Ruling::Refuse => Verdict::No,
             Ruling::Ask => {
+                let request = &ToolRequest {
+                    folder: self.folder(),
+                    ..request.clone()
+                };
                 let verdict = tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => Verdict::No,

@@ -69,6 +69,10 @@ impl Conversation {
                 speaker: ask.speaker.clone(),
             });
         }
+        let agent = match agent {
+            Ok(agent) => self.may_work(&*agent, frontend).await.map(|()| agent),
+            Err(error) => Err(error),
+        };
         match agent {
             Ok(agent) => self.answer(ask, agent, frontend).await,
             Err(error) => {
@@ -150,6 +154,7 @@ impl Asking<'_> {
                 }
             }
         }
+        self.end_background().await;
         Answered {
             end,
             said: self.said,
@@ -178,9 +183,7 @@ impl Asking<'_> {
     async fn prompt(&mut self) -> Vec<Effect> {
         self.compact_if_due().await;
         self.show_notices();
-        if let Some(environment) = self.conversation.options.environment.clone() {
-            environment.git.settled().await;
-        }
+        self.record_environment().await;
         let request = self.request();
         let mut room = total_weight(&request.messages);
         let (mut result, mut received) = self.listen(request).await;

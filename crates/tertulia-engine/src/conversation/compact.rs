@@ -192,7 +192,7 @@ impl Conversation {
         past: &[ContextMessage],
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
-        let asked = PromptMessage::plain(Role::User, &human().display_name, SUMMARISE);
+        let asked = PromptMessage::plain(Role::User, human().prompt_name(), SUMMARISE);
         let mut messages = with_files(context(before, past, &[asked], CONTEXT_BYTES), agent);
         loop {
             let room = total_weight(&messages) / 2;

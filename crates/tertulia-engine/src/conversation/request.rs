@@ -13,11 +13,13 @@ use crate::pair::PairEvent;
 use crate::policy::{Ask, Maker};
 use tertulia_agents::approval::Approval;
 use tertulia_agents::process::guard;
-use tertulia_agents::system_prompt::{self, PromptFacts};
+use tertulia_agents::system_prompt::{self, PromptFacts, WorkEnvironment};
 use tertulia_agents::{
     Agent, AgentError, AgentRequest, NativeSession, PromptMessage, ToolSide, ToolSpec,
 };
-use tertulia_core::entry::Role;
+use tertulia_core::entry::{Body, Environment, Role};
+use tertulia_core::pair::PairRole;
+use tertulia_core::redact::redact;
 
 impl Asking<'_> {
     /// Shows a notice if the model differs from the recorded one, for agents that report it late.
@@ -32,6 +34,39 @@ impl Asking<'_> {
         if let Some(notice) = Notice::other_model(None, recorded, Some(now)) {
             self.frontend.show(notice.into());
         }
+    }
+
+    /// Records the environment if the agent's system prompt describes it and it has changed since the
+    /// agent was told. A member of a team gets one prompt with everything, and always the present one.
+    pub(super) async fn record_environment(&mut self) {
+        let Some(environment) = self.conversation.options.environment.clone() else {
+            return;
+        };
+        environment.git.settled().await;
+        let is_told = matches!(self.agent.system_texts(), Some(texts) if texts.system.is_none());
+        let messages = self.context().messages();
+        let is_asked = messages.last().map(|said| said.words.role) == Some(Role::User);
+        if !is_told || !is_asked || self.is_team() {
+            return;
+        }
+        let current = self.environment(&environment);
+        if self.context().last_environment() != Some(&current) {
+            let thread = self.ask.thread;
+            let entry = vec![Body::Environment(current)];
+            self.conversation.write(thread, entry, self.frontend).await;
+        }
+    }
+
+    fn is_team(&self) -> bool {
+        matches!(&self.ask.part, Some(part) if part.role.is_none())
+    }
+
+    fn environment(&self, environment: &WorkEnvironment) -> Environment {
+        let thread = self.ask.thread.map(PairRole::name);
+        let mut current = environment.current(self.now(), self.approval(), thread);
+        // As the log has it: otherwise it would seem to change with each message.
+        current.git = current.git.map(|git| redact(&git).text.into_owned());
+        current
     }
 
     pub(super) fn request(&mut self) -> AgentRequest {
@@ -66,11 +101,12 @@ impl Asking<'_> {
     /// Returns the system prompt of an agent that brings none.
     fn system_prompt(&self) -> Option<String> {
         let environment = self.conversation.options.environment.as_deref()?;
+        let context = self.conversation.contexts.get(&self.ask.thread);
+        let start = context.and_then(|context| context.first_environment().cloned());
         let facts = PromptFacts {
             environment,
-            now: self.now(),
+            start: &start.unwrap_or_else(|| self.environment(environment)),
             tools: &self.tool_specs(),
-            approval: self.approval(),
         };
         system_prompt::build(self.agent.system_texts()?, &facts)
     }

@@ -1,7 +1,7 @@
 //! The state of a conversation between turns.
 
 use super::Conversation;
-use crate::event::{ContextUse, QueuedMember, SessionState};
+use crate::event::{ContextUse, QueuedMember, SessionState, UnfinishedWork};
 use crate::pair::Next;
 use crate::pair::policy::pair;
 use crate::pair::text::NO_CALLS_LEFT;
@@ -15,15 +15,6 @@ const NO_TEAM: &str = "this session has no team";
 /// Characters of an instruction that are shown.
 const SHOWN: usize = 200;
 
-/// Unfinished work of a pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnfinishedWork {
-    /// Description for the user.
-    pub text: String,
-    /// Whether more worker calls must be allowed first.
-    pub is_spent: bool,
-}
-
 impl Conversation {
     /// Describes the conversation between turns; the user speaks as `seat` in a team.
     pub fn state(&self, seat: Option<&str>) -> SessionState {
@@ -32,19 +23,19 @@ impl Conversation {
             Policy::Chat(chat) => Some(chat.agent()),
             Policy::Team(_) | Policy::Pair(_) => None,
         };
-        let unfinished = self.unfinished();
         SessionState {
             id: writer.id(),
             meta: writer.meta().cloned(),
             introduction: String::new(),
+            folder: self.options.folder.path.display().to_string(),
+            is_elsewhere: self.options.folder.is_elsewhere,
             writer: self.whose_turn(seat),
             agent: agent.map(|agent| agent.name().to_owned()),
             model: agent.and_then(|agent| agent.model().map(str::to_owned)),
             context: self.context_use(),
             unsaved: writer.has_unsaved(),
             waiting: self.team().map(queued).unwrap_or_default(),
-            is_spent: unfinished.as_ref().is_some_and(|work| work.is_spent),
-            undone: unfinished.map(|work| work.text),
+            unfinished: self.unfinished(),
             failed: false,
         }
     }
@@ -126,25 +117,35 @@ impl Conversation {
         let progress = self.progress()?;
         let pair = pair(&self.view())?;
         let instruction = shown(&pair.last_instruction);
-        let mut text = match pair.next {
+        let (question, mut text) = match pair.next {
             Next::Human => return None,
-            Next::Worker => {
-                format!("The worker was cut off. Its instruction was: {instruction}")
-            }
-            Next::Handover => {
-                format!("This instruction has not been given to the worker: {instruction}")
-            }
-            Next::Report => {
-                "The worker has finished; its report has not reached the instructor.".to_owned()
-            }
-            Next::Instructor | Next::Correction => "The instructor has not replied.".to_owned(),
+            Next::Worker => (
+                "Repeat the interrupted instruction?",
+                format!("The worker was interrupted: {instruction}"),
+            ),
+            Next::Handover => (
+                "Give the instruction to the worker?",
+                format!("The worker has not got this instruction: {instruction}"),
+            ),
+            Next::Report => (
+                "Report to the instructor?",
+                "The worker has finished; the instructor has not got its report.".to_owned(),
+            ),
+            Next::Instructor | Next::Correction => (
+                "Ask the instructor again?",
+                "The instructor has not replied.".to_owned(),
+            ),
         };
         // The budget of this run, which may be larger than the one in the log.
         let is_spent = pair.is_out_of_calls(progress.remaining);
         if is_spent {
             text.push_str(&format!("\n({NO_CALLS_LEFT})"));
         }
-        Some(UnfinishedWork { text, is_spent })
+        Some(UnfinishedWork {
+            question: question.to_owned(),
+            text,
+            is_spent,
+        })
     }
 }
 

@@ -76,6 +76,11 @@ impl TurnResult {
         }
     }
 
+    /// Returns true if a message to a team addressed no member, so that none was asked.
+    pub fn asked_no_member(&self) -> bool {
+        matches!(self, TurnResult::Team(round) if round.asked_no_member())
+    }
+
     /// Returns true if the message had no addressee and no member spoke.
     pub fn had_no_addressee(&self) -> bool {
         matches!(self, TurnResult::Team(round) if round.had_no_addressee())

@@ -24,6 +24,7 @@ impl Conversation {
         frontend: &mut dyn Frontend,
     ) -> Option<Vec<LoggedMessage>> {
         let bodies = self.policy.complete(threaded(thread, bodies));
+        let bodies = self.with_terms(bodies);
         let recorded = match self.record(bodies.clone(), frontend).await {
             Ok(recorded) => recorded,
             Err(error) => {
