@@ -1,6 +1,7 @@
 //! Text for users that all frontends share: safe for a terminal, cut to columns, one line each.
 
 pub mod columns;
+pub mod effects;
 pub mod entries;
 pub mod hint;
 pub mod permissions;

@@ -98,6 +98,8 @@ pub fn entry_line(entry: &Entry) -> String {
             )
         }
         Body::Switched(switched) => switched.to_string(),
+        Body::Terms(terms) => terms.to_string(),
+        Body::Environment(environment) => environment.to_string(),
         Body::Compacted(compacted) => format!(
             "compacted up to entry {} by {}: {}",
             compacted.upto, compacted.agent, compacted.summary

@@ -21,16 +21,16 @@ pub fn covers(request: &ToolRequest) -> String {
     let key = one_line(&request.key);
     let command = tools::command(&request.call);
     if command.is_some_and(|command| !command.is_empty() && request.key.ends_with(&command)) {
-        return "allow exactly this command until you leave".to_owned();
+        return "allow exactly this command in this session".to_owned();
     }
     let every = match (request.key == request.call.name, tools::verb(&request.call)) {
-        (true, Verb::Edit) => format!("every edit of a file ({key})"),
-        (true, Verb::Write) => format!("every write of a file ({key})"),
+        (true, Verb::Edit) => "all file edits".to_owned(),
+        (true, Verb::Write) => "all file writes".to_owned(),
         (true, _) => format!("every {key}"),
         // The key names more than the tool: only what is equal to it runs.
-        (false, _) => format!("exactly this, {key},"),
+        (false, _) => format!("exactly this ({key})"),
     };
-    format!("allow {every} until you leave")
+    format!("allow {every} in this session")
 }
 
 /// Describes the permissions in force in one line.
@@ -58,7 +58,7 @@ pub fn lines(state: &PermissionState) -> Vec<String> {
         lines.push("nothing else is allowed without asking".to_owned());
         return lines;
     }
-    lines.push("always allowed until you leave:".to_owned());
+    lines.push("always allowed in this session:".to_owned());
     let keys = state.always.iter().zip(1..);
     lines.extend(keys.map(|(key, number)| format!("  {number}  {key}")));
     lines.push(String::new());
@@ -125,7 +125,7 @@ mod tests {
         tool policy: ask (read-only tools run, others ask first)
         /approve ask|edits|low|all|none changes it for this session
 
-        always allowed until you leave:
+        always allowed in this session:
           1  file_edit
           2  shell ls
 

@@ -11,6 +11,9 @@ use tertulia_core::entry::{ToolCall, ToolOutcome};
 use tertulia_core::preview::{changed_lines, diff, one_line};
 use tertulia_core::tool_files::files_of;
 
+/// Name of the request to work in a folder. It is no tool: the program asks itself.
+pub const WORK_IN: &str = "work_in";
+
 /// Number of paths of a call that are named.
 const NAMED: usize = 1;
 
@@ -237,6 +240,7 @@ pub fn wish(request: &ToolRequest) -> String {
     let lines = Lines::of_diff(&request.preview);
     match (verb(call), object.as_str()) {
         (Verb::Run, _) => "run a command".to_owned(),
+        (Verb::Use, folder) if call.name == WORK_IN => format!("work in {folder}"),
         (Verb::Use, _) => format!("use {}", one_line(&call.name)),
         (verb, "") => format!("{} ({})", verb.name().to_lowercase(), one_line(&call.name)),
         (verb, object) => match lines.filter(|_| verb.changes()) {
@@ -408,6 +412,20 @@ fn moved(place: &str, by: usize) -> Option<String> {
         Some(format!("{},{count}", start + by))
     };
     Some(format!("@@ -{} +{} @@", moved(old)?, moved(new)?))
+}
+
+/// Beginning of the result of a call that the user denied.
+const DENIED_BY_USER: &str = "[not run: the user does not want";
+
+/// Returns the output of a call for people: the words that tell an agent of a denial are shortened.
+pub fn readable_output(output: &str, outcome: ToolOutcome) -> Cow<'_, str> {
+    if outcome != ToolOutcome::Denied || !output.starts_with(DENIED_BY_USER) {
+        return Cow::Borrowed(output);
+    }
+    Cow::Owned(match tertulia_agents::denial_words(output) {
+        Some(words) => format!("denied by you: {words}"),
+        None => "denied by you".to_owned(),
+    })
 }
 
 /// Describes how a call ended: the number of lines of its output, or why it has none.

@@ -16,6 +16,7 @@ fn request(name: &str, arguments: Value, preview: &str) -> ToolRequest {
         call: call(name, arguments),
         risk: Risk::Medium,
         preview: preview.to_owned(),
+        folder: String::new(),
         key: name.to_owned(),
         is_edit: false,
     }
@@ -201,20 +202,20 @@ fn always_is_told_in_plain_words() {
         })
     };
     let ls = || json!({ "command": "ls -l" });
-    let exactly = "allow exactly this command until you leave";
+    let exactly = "allow exactly this command in this session";
     assert_eq!(with_key("shell", ls(), "shell ls -l"), exactly);
     assert_eq!(with_key("execute", ls(), "execute ls -l"), exactly);
     assert_eq!(
         with_key("shell", ls(), "shell"),
-        "allow every shell until you leave",
+        "allow every shell in this session",
         "the key decides, not the command"
     );
     assert_eq!(
         with_key("file_edit", json!({ "path": "a" }), "file_edit"),
-        "allow every edit of a file (file_edit) until you leave"
+        "allow all file edits in this session"
     );
     assert_eq!(
         with_key("file_delete", json!({ "path": "a" }), "file_delete /w/a"),
-        "allow exactly this, file_delete /w/a, until you leave"
+        "allow exactly this (file_delete /w/a) in this session"
     );
 }
