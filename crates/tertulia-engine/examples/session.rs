@@ -93,6 +93,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
     let participants = Participants::Chat(Arc::new(Loud));

@@ -95,7 +95,7 @@ impl From<&AgentError> for ErrorBody {
             _ => ErrorKind::Agent,
         };
         let hint = error.hint.clone().unwrap_or_else(|| {
-            "`tertulia agents` lists the agents that are ready; choose one with TERTULIA_AGENT or --agent"
+            "`tertulia agents` lists the agents that are ready; choose one with --agent, or with /agents in a session"
                 .to_owned()
         });
         ErrorBody::new(kind, &error.message).hint(hint)
@@ -129,6 +129,7 @@ impl From<&StoreError> for ErrorBody {
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Sealed { .. } => (ErrorKind::Invalid, Some("[seal] in your settings names an identity file or a passphrase command: see docs/sealed.md".to_owned())),
             StoreError::NoKey { .. } => (ErrorKind::Invalid, Some("`tertulia seal --new-identity FILE` writes a key file; name it as `identity` of [seal] in your settings".to_owned())),
+            StoreError::SealedTwice { .. } => (ErrorKind::Invalid, Some("both copies stay as they are; with both keys at hand, `tertulia sync` on each machine gives them one key: see docs/sealed.md".to_owned())),
             StoreError::SealedInOne { .. } => (ErrorKind::Invalid, Some("both copies stay as they are; with the session's key at hand, `tertulia sync` seals the plain one, too: see docs/sealed.md".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
             StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),

@@ -200,6 +200,7 @@ mod tests {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         };
         let (meta, _) = sessions.create(&start, vec![said("before")]).await.unwrap();
         let mut following = Following::new(sessions.clone(), meta.clone());

@@ -33,7 +33,7 @@ pub async fn summarise_merge(
     let mut room = CONTEXT_BYTES;
     loop {
         let prompt =
-            PromptMessage::plain(Role::User, &human().display_name, merge_prompt(sides, room));
+            PromptMessage::plain(Role::User, human().prompt_name(), merge_prompt(sides, room));
         let nothing = "the agent gave no summary";
         match single_answer(agent, vec![prompt], marker.to_owned(), nothing, cancel).await {
             Err(error) if error.kind == FailureKind::TooLong && room > LEAST => room /= 2,
@@ -78,7 +78,7 @@ fn merge_prompt(sides: [&[Entry]; 2], room: usize) -> String {
 
 /// Formats one message.
 fn said(message: &Message, most: usize) -> String {
-    let mut text = format!("\n## {}\n", message.speaker.display_name);
+    let mut text = format!("\n## {}\n", message.speaker.prompt_name());
     let end = message.content.floor_char_boundary(most.min(MOST_OF_ONE));
     text.push_str(&message.content[..end]);
     if end < message.content.len() {
@@ -124,7 +124,7 @@ mod tests {
         let prompt = merge_prompt([&ours, &theirs], CONTEXT_BYTES);
         let (first, second) = prompt.split_once("# Second side").unwrap();
         assert!(
-            first.contains("## You\nuse tabs") && second.contains("use spaces"),
+            first.contains("## User\nuse tabs") && second.contains("use spaces"),
             "{prompt}"
         );
         assert!(!prompt.contains("left out"));

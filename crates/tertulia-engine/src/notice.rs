@@ -12,6 +12,9 @@ use tertulia_core::price;
 use tertulia_core::session::Damage;
 use tertulia_store::{HeldLock, LockHolder, StoreError};
 
+/// Says that the older part was summed up.
+pub const COMPACTED: &str = "context summarised; the log keeps every message";
+
 /// Something that the human should know.
 #[derive(Debug)]
 pub enum Notice {
@@ -149,7 +152,7 @@ impl Notice {
                 "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
             ),
             Notice::Unanswered => {
-                "the last message was not answered: tertulia exited before. /retry asks again".to_owned()
+                "the last message has no answer; /retry (or --retry) asks again".to_owned()
             }
             Notice::ClosedCalls(calls) => format!(
                 "closed as interrupted: {} without a result",
@@ -163,15 +166,15 @@ impl Notice {
                 count(*processes, "process", "processes")
             ),
             Notice::Compacting { messages } => {
-                format!("summing up the {messages} oldest messages, so that the rest fits")
+                format!("summarising the {}", count(*messages, "oldest message", "oldest messages"))
             }
-            Notice::Compacted => "context summarised; the log keeps every message".to_owned(),
+            Notice::Compacted => COMPACTED.to_owned(),
             Notice::Shortened => {
                 "a message is too long for the model: its middle is left out of the prompt; the log keeps all of it"
                     .to_owned()
             }
             Notice::NotCompacted(error) => {
-                format!("the older part could not be summed up: {error}")
+                format!("older messages could not be summarised: {error}")
             }
             Notice::OtherModel { recorded, now } => {
                 format!("this session was recorded with the model {recorded}; {now} answers now")

@@ -123,14 +123,14 @@ pub const COMMANDS: &[Command] = &[
     command("/rewind", "[N]", Free, "go back to before entry N, or choose", &[
         line(ALL, "N", "go back to before entry N, in a fork"),
     ]),
-    command("/compact", "", Free, "sum up the older part for the agent; the log keeps all", &[
-        line(CHAT, "", "sum up the older part for the agent; the log keeps everything"),
+    command("/compact", "", Free, "summarise older messages for the agent", &[
+        line(CHAT, "", "summarise older messages for the agent; the log keeps all"),
     ]),
     command("/retry", "", Free, "ask again for an answer that failed", &[
         line(CHAT, "", "ask again for an answer that failed"),
     ]),
-    command("/undo", "", Free, "take the last rename, tag or trash back", &[
-        line(ALL, "", "take the last rename, tag or trash back"),
+    command("/undo", "", Free, "undo the last rename, tag or trash", &[
+        line(ALL, "", "undo the last rename, tag or trash"),
     ]),
     command("/export", "[FORMAT] [FILE]", Export, "write this session to a file", &[
         line(ALL, "[FORMAT] [FILE]", "write this session to a file"),

@@ -69,6 +69,7 @@ impl LogWriter {
             project: meta.project.clone(),
             project_ids: meta.project_ids.clone(),
             cwd: meta.cwd.clone(),
+            terms: None,
         };
         if meta.seal.is_some() {
             self.sessions.seal_new(start.id).await?;

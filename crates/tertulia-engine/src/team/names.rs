@@ -36,6 +36,11 @@ impl Member {
         self.nature == Nature::Human
     }
 
+    /// Returns the name for prompts, see [`Speaker::prompt_name`].
+    pub fn prompt_name(&self) -> String {
+        self.speaker().prompt_name().to_owned()
+    }
+
     /// Returns the member as a speaker of the log.
     pub fn speaker(&self) -> Speaker {
         Speaker {

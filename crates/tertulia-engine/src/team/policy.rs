@@ -84,6 +84,15 @@ impl TeamTurn {
         )
     }
 
+    /// Returns true if no agent was prompted, and no person either: the message addressed no member.
+    pub fn asked_no_member(&self) -> bool {
+        let why = match &self.next {
+            Some(Next::WaitFor { why, .. }) => Some(why),
+            _ => None,
+        };
+        self.asked == 0 && matches!(why, Some(Why::QueueEmpty | Why::Unresolved))
+    }
+
     /// Returns true if the message addressed no member, and no agent was prompted.
     pub fn had_no_addressee(&self) -> bool {
         let idle = matches!(
@@ -105,6 +114,8 @@ pub struct Team {
     memory: Memory,
     task: Option<String>,
     max_bytes: usize,
+    /// Entry that links a replay to its original, to save with the first message.
+    link: Option<Body>,
     /// Roster entry to save with the next message.
     seated: Option<Seated>,
     /// The last message of a person, until an agent answers it.
@@ -168,6 +179,7 @@ impl Team {
             memory: Memory::new(roster.window, roster.max_bytes),
             task: None,
             max_bytes: roster.max_bytes,
+            link: None,
             seated: Some(seated),
             unanswered: None,
             withdrawn: None,
@@ -175,6 +187,13 @@ impl Team {
             failed: None,
             asked: 0,
         })
+    }
+
+    /// Adds the entry that links a replay to its original.
+    #[must_use]
+    pub fn with_link(mut self, link: Option<Body>) -> Team {
+        self.link = link;
+        self
     }
 
     /// Returns the router: members, queue, and whose turn it is.
@@ -189,12 +208,13 @@ impl Team {
 
     /// Returns the entries that are to be saved before the next message.
     pub fn opening(&self) -> Vec<Body> {
-        self.seated.clone().map(Body::Seated).into_iter().collect()
+        let seated = self.seated.clone().map(Body::Seated);
+        self.link.clone().into_iter().chain(seated).collect()
     }
 
     /// The opening is saved.
     pub fn opened(&mut self) {
-        self.seated = None;
+        (self.link, self.seated) = (None, None);
     }
 
     /// Remembers a shell command of the user.
@@ -217,7 +237,7 @@ impl Team {
         match (std::mem::take(&mut self.stage), event) {
             (_, Event::Said { by, prompt }) => self.take_message(by, prompt, view),
             (Stage::Hearing(by), Event::Saved(mut saved)) => {
-                self.seated = None;
+                self.opened();
                 let Some(message) = saved.pop() else {
                     return self.wait(None);
                 };
@@ -444,7 +464,7 @@ impl Team {
         let spoken = Spoken {
             id: said.id,
             by: message.speaker.id.clone(),
-            from: message.speaker.display_name.clone(),
+            from: message.speaker.prompt_name().to_owned(),
             to: shown_names(self.router.members(), &message.addressees),
             replies_to,
             text: markers::shown(&message.content),

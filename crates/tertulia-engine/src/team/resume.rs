@@ -231,9 +231,10 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
         Some(Spoken {
             id: entry.id,
             by: heir.map_or(&speaker.id, |heir| &heir.id).clone(),
-            from: heir
-                .map_or(&speaker.display_name, |heir| &heir.display_name)
-                .clone(),
+            from: match heir {
+                Some(heir) => heir.prompt_name(),
+                None => speaker.prompt_name().to_owned(),
+            },
             to: shown_names(members, &message.addressees),
             replies_to: None,
             text: match withdrawn.iter().any(|(id, _)| *id == entry.id) {
@@ -252,8 +253,8 @@ pub(super) fn ran(members: &[Member], id: EntryId, command: &str, output: &Shell
     let user = human();
     Spoken {
         id,
+        from: person.map_or_else(|| user.prompt_name().to_owned(), Member::prompt_name),
         by: person.map_or(user.id, |member| member.id.clone()),
-        from: person.map_or(user.display_name, |member| member.display_name.clone()),
         to: Vec::new(),
         replies_to: None,
         text: ran_text(command, output),
@@ -277,16 +278,13 @@ pub fn is_enough(window: usize, max_bytes: usize, log: &Log) -> bool {
     )
 }
 
-/// Returns the display names of addressees; unresolved ones as written.
+/// Returns the names of addressees for prompts; unresolved ones as written.
 pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<String> {
     let name = |addressee: &Addressee| {
         let member = members
             .iter()
             .find(|member| Some(&member.id) == addressee.member.as_ref());
-        member.map_or_else(
-            || addressee.identifier.clone(),
-            |member| member.display_name.clone(),
-        )
+        member.map_or_else(|| addressee.identifier.clone(), Member::prompt_name)
     };
     addressees.iter().map(name).collect()
 }
