@@ -156,7 +156,7 @@ impl SessionFile {
         let mut said = Vec::new();
         let mut last = created_at;
         let mut pending = VecDeque::new();
-        let (mut unreadable, mut annotated) = (Vec::new(), 0);
+        let mut unreadable = Vec::new();
         for (place, message) in self.messages.iter().enumerate() {
             let read = serde_json::from_value::<Kept>(message.clone()).ok();
             let read = read.and_then(|kept| Some((role(&kept.role)?, kept)));
@@ -170,7 +170,6 @@ impl SessionFile {
                 continue;
             };
             last = Some(at);
-            annotated += usize::from(is_annotated(kept.metadata.as_ref()));
             let message = kept.message(place, role, &mut pending, changes);
             let id = EntryId::new(derived(&[
                 FORM,
@@ -194,11 +193,6 @@ impl SessionFile {
                 unreadable.join(", "),
                 unreadable.len()
             ));
-        }
-        if annotated > 0 {
-            changes
-                .lost
-                .push(format!("metadata of messages ({annotated})"));
         }
         said
     }
@@ -262,6 +256,7 @@ impl Kept {
             tool_calls,
             tool_call_id,
             usage,
+            metadata: self.metadata.clone().filter(is_annotated),
             ..plain(&speaker, role, content)
         }
     }
@@ -272,9 +267,9 @@ fn role(name: &str) -> Option<Role> {
     roles.into_iter().find(|role| role.name() == name)
 }
 
-fn is_annotated(metadata: Option<&Value>) -> bool {
-    let fields = metadata.and_then(Value::as_object);
-    fields.is_some_and(|fields| !fields.is_empty())
+/// Returns true if a message's metadata says anything.
+fn is_annotated(metadata: &Value) -> bool {
+    !metadata.is_null() && metadata.as_object().is_none_or(|fields| !fields.is_empty())
 }
 
 /// Converts a tool call, stored as `{tool, args}` without an id.

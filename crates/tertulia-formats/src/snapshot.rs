@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use account::Account;
 
-use tertulia_core::entry::{self, Entry, Intent, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::entry::{self, Entry, Intent, Message, Role, Speaker, SpeakerKind, plain};
 use tertulia_core::foreign::has_words;
 use tertulia_core::session::{Log, SessionMeta};
 use tertulia_core::team::markers::parse;
@@ -294,31 +294,16 @@ impl Remembered {
 
     /// Converts to a message of the log, with the text unchanged.
     pub fn message(&self) -> Message {
+        let role = match self.speaker.kind {
+            SpeakerKind::Human => Role::User,
+            SpeakerKind::Ai => Role::Assistant,
+            SpeakerKind::System => Role::System,
+            SpeakerKind::Tool => Role::Tool,
+        };
+        let addressees = self.routing.as_ref().map(Routing::addressees);
         Message {
-            speaker: self.speaker.clone(),
-            role: match self.speaker.kind {
-                SpeakerKind::Human => Role::User,
-                SpeakerKind::Ai => Role::Assistant,
-                SpeakerKind::System => Role::System,
-                SpeakerKind::Tool => Role::Tool,
-            },
-            content: self.content.clone(),
-            thread: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            usage: None,
-            usage_id: None,
-            requests: Vec::new(),
-            model: None,
-            addressees: self
-                .routing
-                .as_ref()
-                .map_or_else(Vec::new, Routing::addressees),
-            asked: None,
-            interrupted: false,
-            outcome: None,
-            attachments: Vec::new(),
-            client_id: None,
+            addressees: addressees.unwrap_or_default(),
+            ..plain(&self.speaker, role, self.content.clone())
         }
     }
 }

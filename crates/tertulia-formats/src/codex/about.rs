@@ -40,7 +40,7 @@ pub(super) struct About {
     branch: Option<String>,
     version: Option<String>,
     /// The session of ours that was exported to the file.
-    exported_from: Option<String>,
+    pub(super) exported_from: Option<String>,
 }
 
 impl About {

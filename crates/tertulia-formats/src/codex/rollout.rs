@@ -87,6 +87,10 @@ impl<'a> Rollout<'a> {
         if kind == "session_meta" {
             return self.meta(payload);
         }
+        if self.about.exported_from.is_none() {
+            // Lines that tertulia added name the session that has them.
+            self.about.exported_from = text_at(line, "/exported_from").map(str::to_owned);
+        }
         if self.is_copied(kind, payload, ordinal) {
             return self.branches.skip("lines copied from the parent session");
         }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tertulia_core::entry::{Entry, Message, ToolOutcome, Usage};
 use tertulia_core::foreign::Foreign;
-use tertulia_core::id::derived;
+use tertulia_core::id::{Seq, derived};
 use tertulia_core::session::{Log, SessionMeta};
 
 use super::dialogue::{Answer, CallResult, Dialogue, Line, View, Words};
@@ -35,6 +35,7 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     let Dialogue { lines, left_out } = Dialogue::of(meta, log, View::OneAgent);
     let mut writer = Writer {
         place,
+        branch: String::new(),
         original: meta.id.to_string(),
         parent: None,
         content: String::new(),
@@ -58,6 +59,51 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     }
 }
 
+/// Returns the lines that continue a session file with what the log has after an entry. A summary is
+/// not among them: Claude Code sends nothing that stands before one.
+pub fn continuation(meta: &SessionMeta, log: &Log, after: Seq, file: &str) -> String {
+    let dialogue = Dialogue::of(meta, log, View::OneAgent);
+    let (mut place, mut branch, mut parent) = (place(meta, ""), String::new(), None);
+    for line in file.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_default();
+        if line["isSidechain"] == true {
+            continue;
+        }
+        let keep = |slot: &mut String, name: &str| {
+            if let Some(value) = line[name].as_str() {
+                value.clone_into(slot);
+            }
+        };
+        keep(&mut place.session, "sessionId");
+        keep(&mut place.cwd, "cwd");
+        keep(&mut branch, "gitBranch");
+        parent = line["uuid"].as_str().map(str::to_owned).or(parent);
+    }
+    let mut writer = Writer {
+        place: &place,
+        branch,
+        original: meta.id.to_string(),
+        parent,
+        content: String::new(),
+        left_out: LeftOut::default(),
+    };
+    for line in &dialogue.lines {
+        let is_new = line.entry().seq > after;
+        match line {
+            Line::User(words) if is_new => writer.words(words, false),
+            Line::System(words) if is_new => writer.words(words, true),
+            Line::Agent(answer) if is_new => writer.answer(answer),
+            Line::Agent(answer) => {
+                for result in answer.results_after(after) {
+                    writer.result(answer, result);
+                }
+            }
+            _ => {}
+        }
+    }
+    writer.content
+}
+
 /// Returns true if a file is an export that Claude Code has not continued.
 pub fn is_untouched(content: &str) -> bool {
     let is_ours = |line: &str| {
@@ -69,6 +115,7 @@ pub fn is_untouched(content: &str) -> bool {
 
 struct Writer<'a> {
     place: &'a ProgramPlace,
+    branch: String,
     /// The exported session, by which an import recognises it. Claude Code does not mind it.
     original: String,
     parent: Option<String>,
@@ -224,7 +271,7 @@ impl Writer<'_> {
             "cwd": self.place.cwd,
             "sessionId": self.place.session,
             "version": VERSION,
-            "gitBranch": "",
+            "gitBranch": self.branch,
             "type": kind,
             "message": message,
             "uuid": uuid,

@@ -5,6 +5,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use tertulia_core::entry::Usage;
 use tertulia_core::foreign::Foreign;
+use tertulia_core::id::Seq;
 use tertulia_core::session::{Log, SessionMeta};
 
 use super::dialogue::{Answer, CallResult, Dialogue, Line, View, Words};
@@ -35,6 +36,8 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     let Dialogue { lines, left_out } = Dialogue::of(meta, log, View::OneAgent);
     let mut writer = Writer {
         total: Usage::default(),
+        continues: None,
+        ordinal: None,
         content: String::new(),
         left_out,
     };
@@ -72,6 +75,52 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     }
 }
 
+/// Returns the lines that continue a rollout file with what the log has after an entry. A summary is
+/// not among them: Codex sends nothing that stands before one.
+pub fn continuation(meta: &SessionMeta, log: &Log, after: Seq, file: &str) -> String {
+    let dialogue = Dialogue::of(meta, log, View::OneAgent);
+    let events: Vec<Value> = file
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let ordinals = events.iter().filter_map(|line| line["ordinal"].as_u64());
+    let mut totals = events.iter().filter_map(|line| {
+        let total = line.pointer("/payload/info/total_token_usage")?;
+        let count = |name: &str| total[name].as_u64().unwrap_or_default();
+        Some(Usage {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cached_input_tokens"),
+            cache_written: count("cache_write_input_tokens"),
+            ..Usage::default()
+        })
+    });
+    let mut writer = Writer {
+        total: totals.next_back().unwrap_or_default(),
+        continues: Some(meta.id.to_string()),
+        ordinal: ordinals.max().map(|last| last + 1),
+        content: String::new(),
+        left_out: LeftOut::default(),
+    };
+    for line in &dialogue.lines {
+        let is_new = line.entry().seq > after;
+        match line {
+            Line::User(words) if is_new => writer.user(words),
+            Line::System(words) if is_new => {
+                writer.message(words.entry.at, "developer", "input_text", &words.text);
+            }
+            Line::Agent(answer) if is_new => writer.answer(answer),
+            Line::Agent(answer) => {
+                for result in answer.results_after(after) {
+                    writer.result(answer.entry.at, result);
+                }
+            }
+            _ => {}
+        }
+    }
+    writer.content
+}
+
 /// Returns true if a file is an export that Codex has not continued: it begins each turn with its
 /// settings, which an export lacks.
 pub fn is_untouched(content: &str) -> bool {
@@ -98,6 +147,10 @@ fn has_type_of_ours(event: &Value) -> bool {
 
 struct Writer {
     total: Usage,
+    /// The session whose messages continue a file, by which an import recognises them.
+    continues: Option<String>,
+    /// Number of the next line, if the lines before it have one.
+    ordinal: Option<u64>,
     content: String,
     left_out: LeftOut,
 }
@@ -187,7 +240,14 @@ impl Writer {
     }
 
     fn push(&mut self, at: Timestamp, kind: &str, payload: &Value) {
-        let line = json!({ "timestamp": at, "type": kind, "payload": payload });
+        let mut line = json!({ "timestamp": at, "type": kind, "payload": payload });
+        if let Some(session) = &self.continues {
+            line["exported_from"] = json!(session);
+        }
+        if let Some(ordinal) = &mut self.ordinal {
+            line["ordinal"] = json!(ordinal);
+            *ordinal += 1;
+        }
         self.content.push_str(&line.to_string());
         self.content.push('\n');
     }

@@ -51,7 +51,7 @@ pub(super) enum Line<'a> {
 }
 
 impl Line<'_> {
-    fn entry(&self) -> &Entry {
+    pub(super) fn entry(&self) -> &Entry {
         match self {
             Line::User(words) | Line::System(words) => words.entry,
             Line::Agent(answer) => answer.entry,
@@ -110,6 +110,14 @@ impl CallResult<'_> {
 }
 
 impl<'a> Answer<'a> {
+    /// Returns the results that the log has after an entry.
+    pub(super) fn results_after(&self, after: Seq) -> impl Iterator<Item = &CallResult<'a>> {
+        let is_new = move |result: &&CallResult<'_>| {
+            result.recorded.is_some_and(|(entry, _)| entry.seq > after)
+        };
+        self.results.iter().filter(is_new)
+    }
+
     /// Returns the calls without a result, each with a result that says so.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = CallResult<'a>> + '_ {
         let answered: BTreeSet<&str> = self.results.iter().map(|one| one.call.as_str()).collect();

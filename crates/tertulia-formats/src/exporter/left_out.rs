@@ -40,7 +40,8 @@ impl LeftOut {
             | Body::Budgeted(_)
             | Body::Seated(_)
             | Body::Linked(_)
-            | Body::Switched(_) => "settings of agents",
+            | Body::Switched(_)
+            | Body::Terms(_) => "settings of agents",
             Body::Sealed(_) => "sealed entries",
             Body::Unknown(_) => "entries of a newer version",
             Body::Created(_)
@@ -56,6 +57,7 @@ impl LeftOut {
             | Body::Merged(_)
             | Body::Replayed(_)
             | Body::Keyed(_)
+            | Body::Environment(_)
             | Body::ShellOutput(_) => return,
         };
         self.count(what);

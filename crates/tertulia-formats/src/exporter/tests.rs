@@ -385,6 +385,7 @@ fn a_redacted_fork_names_the_new_hash_of_its_origin() {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }),
         redacted: BTreeMap::new(),

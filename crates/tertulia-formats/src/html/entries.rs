@@ -381,6 +381,7 @@ fn notice(body: &Body) -> (&'static str, String) {
         Body::Replayed(replayed) => format!("Replay of {}", replayed.of.id),
         Body::Linked(linked) => format!("{} keeps its own session {}", linked.agent, linked.native),
         Body::Switched(switched) => switched.to_string(),
+        Body::Terms(terms) => terms.to_string(),
         Body::Keyed(_) => "Who can read the session changed".to_owned(),
         Body::Sealed(sealed) => format!("Sealed entry of type {}", sealed.of),
         Body::Unknown(kind) => format!("Entry of type {kind}, which this version does not know"),
@@ -391,6 +392,7 @@ fn notice(body: &Body) -> (&'static str, String) {
         | Body::ShellOutput(_)
         | Body::Seated(_)
         | Body::Paired(_)
+        | Body::Environment(_)
         | Body::Budgeted(_) => String::new(),
     };
     ("notice", text)

@@ -73,6 +73,8 @@ fn what_is_odd_is_named() {
         "2025-10-04T11:42:03.123456Z".parse().unwrap()
     );
     assert_eq!(talk.said[3].at, talk.said[2].at);
+    let kept = |place: usize| talk.said[place].message.metadata.clone();
+    assert_eq!((kept(0), kept(1)), (Some(json!({ "query_id": 7 })), None));
     assert_eq!(
         talk.changes.changed(),
         [
@@ -84,7 +86,6 @@ fn what_is_odd_is_named() {
         talk.changes.lost(),
         [
             "messages that cannot be read: 4, 5 (2)",
-            "metadata of messages (1)",
             "message_count, which says 12 where the file has 6",
             "times that cannot be read (1)",
         ]

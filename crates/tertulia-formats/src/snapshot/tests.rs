@@ -51,6 +51,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     });
     let new = std::iter::once(created)

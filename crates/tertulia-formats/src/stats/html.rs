@@ -62,6 +62,7 @@ pub fn html(report: &Report) -> String {
         table(name, groups, &mut page);
     }
     sessions(report, &mut page);
+    topics(report, &mut page);
     tools(report, &mut page);
     files(report, &mut page);
     page.push_str("<h2>By weekday and hour</h2>\n");
@@ -144,6 +145,26 @@ fn sessions(report: &Report, page: &mut String) {
             session.amount.messages,
             compact(session.amount.tokens()),
             escaped(&money(&session.amount).unwrap_or_else(|| "no price".to_owned())),
+        );
+    }
+    page.push_str("</table>\n");
+}
+
+fn topics(report: &Report, page: &mut String) {
+    if report.topics.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>Common topics</h2>\n<table>\n<tr><th>topic</th><th></th><th class=\"n\">sessions</th></tr>\n",
+    );
+    let most = report.topics.first().map_or(0, |topic| topic.sessions);
+    for topic in &report.topics {
+        let _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td></tr>",
+            escaped(&topic.name),
+            plot::share(topic.sessions, most),
+            topic.sessions,
         );
     }
     page.push_str("</table>\n");

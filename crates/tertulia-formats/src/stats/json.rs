@@ -47,6 +47,7 @@ pub fn json(report: &Report) -> Value {
         "tools": tools,
         "files": files,
         "files_total": report.files.len(),
+        "topics": report.topics,
         "hours": report.hours,
         "heat": report.heat,
         "longest": longest.collect::<Vec<_>>(),

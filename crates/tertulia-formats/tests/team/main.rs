@@ -89,6 +89,44 @@ fn wrong_snapshots_are_refused_with_all_that_is_wrong() {
     insta::assert_snapshot!(refusals("snapshot"));
 }
 
+/// The samples beside the schemas, under the names that the first design gave them, each invalid one
+/// with the place that its error names.
+#[test]
+fn samples_beside_the_schemas() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tertulia-core/schemas/__tests__");
+    let sample = |name: &str| {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let kind = match name.split_once('/').unwrap().1 {
+            file if file.starts_with("cli-config") => "team-",
+            file if file.starts_with("agent-registry") => "registry-",
+            _ => "snapshot-",
+        };
+        read(kind, &text)
+    };
+    for name in [
+        "cli-config-minimal",
+        "cli-config-full",
+        "agent-registry",
+        "session-snapshot-legacy",
+        "session-snapshot-new-format",
+    ] {
+        sample(&format!("valid/{name}.json")).unwrap();
+    }
+    for (name, place) in [
+        ("cli-config-missing-team", "team"),
+        ("cli-config-wrong-schema-version", "9.9"),
+        ("cli-config-ai-missing-agentType", "agentType"),
+        ("cli-config-single-member", "members"),
+        ("agent-registry-wrong-version", "2.0"),
+        ("agent-registry-missing-required", "command"),
+        ("session-snapshot-missing-context", "context"),
+        ("session-snapshot-invalid-speaker", "speaker"),
+    ] {
+        let error = sample(&format!("invalid/{name}.json")).unwrap_err();
+        assert!(error.to_string().contains(place), "{name}: {error}");
+    }
+}
+
 /// Writing a snapshot and reading it again gives the same snapshot.
 #[test]
 fn snapshots_are_written_as_they_were_read() {

@@ -29,6 +29,7 @@ pub(crate) fn session(kind: Kind, bodies: Vec<Body>) -> Sample {
         project: Some("dir:/home/ana/parser".into()),
         project_ids: Vec::new(),
         cwd: Some("/home/ana/parser".into()),
+        terms: None,
         seal: None,
     });
     let begun: Timestamp = "2026-11-15T18:53:29.724123Z".parse().unwrap();
