@@ -10,22 +10,17 @@ use std::sync::Arc;
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::SessionId;
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, HostResult, Which};
 use crate::hosted::{HostedSession, ReplyTo, SessionAction, SessionRequest};
 use crate::hub::{ClientHandle, Hub};
+pub use crate::protocol::Access;
 use crate::protocol::{Answer, Ask, Detail, ErrorBody, ErrorKind, Id, PROTOCOL, Request};
 
-/// What a client may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Everything.
-    #[default]
-    Full,
-    /// Nothing that changes a session, runs an agent or stops something.
-    ReadOnly,
-}
+/// Long reads of a client that are answered at the same time.
+const BESIDE: usize = 4;
 
 /// Request handler of one client.
 pub struct Client {
@@ -34,6 +29,8 @@ pub struct Client {
     access: Access,
     /// The participants of sessions that this client creates.
     participants: ParticipantSpec,
+    /// Long reads that are answered beside later requests. They end with the client.
+    beside: JoinSet<()>,
 }
 
 impl Client {
@@ -44,11 +41,31 @@ impl Client {
             guest,
             access,
             participants: ParticipantSpec::default(),
+            beside: JoinSet::new(),
         }
     }
 
-    /// Executes a request and sends its reply.
+    /// Executes a request and sends its reply. A long read with an id is answered later, beside the
+    /// requests that follow; without an id, clients know replies by their order.
     pub async fn handle(&mut self, request: Request) {
+        if request.id.is_none() || !request.ask.reads_long() {
+            return self.execute(request).await;
+        }
+        while self.beside.try_join_next().is_some() {}
+        while self.beside.len() >= BESIDE {
+            self.beside.join_next().await;
+        }
+        let mut reader = Client::new(self.hub.clone(), self.guest.clone(), self.access);
+        self.beside
+            .spawn(async move { reader.execute(request).await });
+    }
+
+    /// Waits for the reads that are still answered.
+    pub async fn finish(&mut self) {
+        while self.beside.join_next().await.is_some() {}
+    }
+
+    async fn execute(&mut self, request: Request) {
         let id = request.id.clone();
         let answered = self.answer(request).await;
         let answer = match answered {
@@ -98,17 +115,15 @@ impl Client {
             } => {
                 let which = self.known(&session_id).await?;
                 let opens = open && detail == Detail::Full && self.access == Access::Full;
-                return self
-                    .subscribe(id, which, (detail, opens), since)
-                    .map(|()| None);
+                self.subscribe(id, which, (detail, opens), since)?;
+                self.show_drafts(which).await;
+                return Ok(None);
             }
             Ask::Detach { session_id } => self.detach(&session_id).await?,
-            Ask::Say {
-                session_id,
-                text,
-                attach,
-                client_id,
-            } => self.say(&session_id, text, attach, client_id).await?,
+            ask @ (Ask::Say { .. }
+            | Ask::EditQueued { .. }
+            | Ask::Withdraw { .. }
+            | Ask::KeepDraft { .. }) => self.about_messages(ask).await?,
             Ask::As { session_id, name } => self.give(&session_id, SessionAction::As(name)).await?,
             Ask::Compact { session_id } => self.give(&session_id, SessionAction::Compact).await?,
             Ask::Verdict {
@@ -127,6 +142,7 @@ impl Client {
                 None => return Ok(None),
             },
             Ask::Ps => Answer::PsResult {
+                access: self.access,
                 server: self.hub.info(),
                 talks: self.hub.running(),
             },
@@ -168,6 +184,7 @@ impl Client {
         Ok(Answer::Initialized {
             version: self.host().version(),
             protocol: PROTOCOL,
+            access: self.access,
             agent,
         })
     }

@@ -1,6 +1,7 @@
 //! The shared state of a session that is followed or running: publishes its events to the client
 //! that started the turn and to all followers.
 
+mod messages;
 mod reading;
 mod request;
 mod state;
@@ -10,17 +11,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
 use tertulia_core::id::SessionId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::live_state::LiveState;
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, LivePhase, LiveSessionInfo};
 use crate::recent_events::RecentEvents;
 use crate::reply_stream::ReplyStream;
+pub use messages::{Opening, gone};
 pub use request::{ClientId, ReplyTo, SessionAction, SessionRequest};
 use state::{Running, State};
 use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::live::CommandOutcome;
+use tertulia_engine::message_queue::MessageQueue;
 
 /// Maximum number of queued requests.
 const QUEUE: usize = 32;
@@ -38,6 +41,8 @@ struct Queued {
     cancel: CancellationToken,
     /// Id that the client gave the message.
     client_id: Option<String>,
+    /// The client that receives the answer as a stream, if any.
+    asker: Option<ReplyTo>,
 }
 
 /// Handle of a running conversation.
@@ -56,6 +61,8 @@ pub struct TaskHandle {
     queued: Vec<Queued>,
     /// The tool permissions, once the conversation is open.
     permissions: Option<Permissions>,
+    /// The messages that wait, once the conversation is open; its failure, if it could not be opened.
+    messages: watch::Sender<Option<Result<MessageQueue, ErrorBody>>>,
 }
 
 impl HostedSession {
@@ -182,35 +189,28 @@ impl HostedSession {
             opener,
             queued: Vec::new(),
             permissions: None,
+            messages: watch::Sender::new(None),
         });
         waiting
     }
 
-    /// Returns true if a message with this id is queued, being answered, held or saved.
-    pub fn has_message(&self, client_id: &str) -> bool {
-        self.state().has_message(client_id)
-    }
-
-    /// Queues a request for the conversation. Returns false for a message that it has already.
-    pub fn submit(&self, request: SessionRequest) -> Result<bool, ErrorBody> {
+    /// Queues a request for the conversation.
+    pub fn submit(&self, request: SessionRequest) -> Result<(), ErrorBody> {
         let mut state = self.state();
-        if request.client_id().is_some_and(|id| state.has_message(&id)) {
-            return Ok(false);
-        }
-        let gone = || ErrorBody::new(ErrorKind::NotFound, "this session has ended");
         let task = state.task.as_mut().ok_or_else(gone)?;
         if task.queued.len() >= QUEUE {
-            let words = format!("{QUEUE} queries wait in this session already");
+            let words = format!("{QUEUE} requests wait in this session already");
             return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
         let queued = Queued {
             client: request.client,
             cancel: request.cancel.clone(),
-            client_id: request.client_id(),
+            client_id: None,
+            asker: request.asker.clone(),
         };
         task.requests.send(request).map_err(|_| gone())?;
         task.queued.push(queued);
-        Ok(true)
+        Ok(())
     }
 
     /// Sets the phase of the conversation.
@@ -224,11 +224,12 @@ impl HostedSession {
     }
 
     /// Sets the tool permissions of the opened conversation and publishes them.
-    pub fn permit(&self, permissions: Permissions) {
+    pub fn permit(&self, permissions: Permissions, messages: &MessageQueue) {
         let mut state = self.state();
         let shown = permissions.state();
         if let Some(task) = &mut state.task {
             task.permissions = Some(permissions);
+            task.messages.send_replace(Some(Ok(messages.clone())));
         }
         state.publish(SessionEvent::Permissions { state: shown });
     }
@@ -275,18 +276,20 @@ impl HostedSession {
             state.dismiss(&request, Some(error.clone()));
         }
         if let Some(task) = state.task.take() {
+            let failed = Err(error.clone());
+            task.messages.send_if_modified(|messages| {
+                let is_opening = messages.is_none();
+                messages.get_or_insert(failed);
+                is_opening
+            });
             task.gone.cancel();
         }
     }
 
-    /// Removes the next request from the list of queued ones.
+    /// Removes the next request that is no message from the list of queued ones.
     pub fn take_up(&self) {
-        let mut state = self.state();
-        if let Some(task) = &mut state.task
-            && !task.queued.is_empty()
-        {
-            task.queued.remove(0);
-        }
+        self.state()
+            .take_queued(|queued| queued.client_id.is_none());
     }
 
     /// Marks a request as running.
@@ -298,7 +301,7 @@ impl HostedSession {
             asker: request.asker.clone(),
             telling: ReplyStream::default(),
             cancel: request.cancel.clone(),
-            client_id: request.client_id(),
+            client_id: None,
         });
     }
 
@@ -384,6 +387,9 @@ impl HostedSession {
     /// Notes that a client has disconnected (`entirely`) or closed its sending side. The
     /// conversation continues.
     pub fn lose(&self, client: ClientId, entirely: bool) {
+        if entirely && let Some(messages) = self.open_messages() {
+            messages.release(Some(client));
+        }
         let mut state = self.state();
         if entirely {
             state
@@ -430,23 +436,6 @@ impl HostedSession {
     /// Withdraws the approval request.
     pub fn forget_question(&self) {
         self.state().settle(None, Verdict::No);
-    }
-
-    /// Cancels the running turn and this client's queued requests. Returns true if there were any.
-    pub fn cancel(&self, client: ClientId) -> bool {
-        let state = self.state();
-        let mut any = false;
-        if let Some(running) = &state.running {
-            running.cancel.cancel();
-            any = true;
-        }
-        for queued in state.task.iter().flat_map(|task| &task.queued) {
-            if queued.client == client {
-                queued.cancel.cancel();
-                any = true;
-            }
-        }
-        any
     }
 
     /// Stops the conversation.

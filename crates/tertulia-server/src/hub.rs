@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, Which};
-use crate::hosted::{ClientId, HostedSession, ReplyTo, SessionRequest, TaskHandle};
+use crate::hosted::{ClientId, HostedSession, Opening, ReplyTo, SessionRequest, TaskHandle, gone};
 use crate::outbox::{self, Outbox};
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, LiveSessionInfo, ServerInfo};
 use crate::read_along;
@@ -212,15 +212,28 @@ impl Hub {
         locked(&self.sessions).get(&id).cloned()
     }
 
-    /// Gives a request to the conversation of a session; opens it if necessary. Returns false for a
-    /// message that it has already.
+    /// Gives a request to the conversation of a session; opens it if necessary.
     pub fn submit(
         self: &Arc<Self>,
         guest: &ClientHandle,
         which: Which,
         participants: &ParticipantSpec,
         request: SessionRequest,
-    ) -> Result<bool, ErrorBody> {
+    ) -> Result<(), ErrorBody> {
+        let opener = request.asker.clone();
+        let (hosted, _) = self.open(guest, which, participants, opener)?;
+        hosted.submit(request)
+    }
+
+    /// Returns the hosted session of a session, and what tells when it is open. Opens its conversation if
+    /// necessary: `opener` is told what happens meanwhile.
+    pub fn open(
+        self: &Arc<Self>,
+        guest: &ClientHandle,
+        which: Which,
+        participants: &ParticipantSpec,
+        opener: Option<ReplyTo>,
+    ) -> Result<(Arc<HostedSession>, Opening), ErrorBody> {
         let mut sessions = locked(&self.sessions);
         // Checked under the lock: `end` stops what it finds in the hosted sessions after it has cancelled.
         if self.ending.is_cancelled() {
@@ -231,22 +244,16 @@ impl Hub {
         }
         let hosted = self.hosted_in(&mut sessions, which.id());
         guest.been_in(&hosted);
-        if hosted.task().is_none() {
-            if request
-                .client_id()
-                .is_some_and(|id| hosted.has_message(&id))
-            {
-                return Ok(false);
-            }
-            self.make_room(&sessions)?;
-            let requests = hosted.begin(request.asker.clone(), self.host.now());
-            hosted.submit(request)?;
-            let lead =
-                session_task::run(self.clone(), hosted, which, participants.clone(), requests);
-            self.tasks.spawn_on(lead, &self.workshop);
-            return Ok(true);
+        if let Some(opening) = hosted.opening() {
+            return Ok((hosted, opening));
         }
-        hosted.submit(request)
+        self.make_room(&sessions)?;
+        let requests = hosted.begin(opener, self.host.now());
+        let opening = hosted.opening().ok_or_else(gone)?;
+        let session = hosted.clone();
+        let lead = session_task::run(self.clone(), session, which, participants.clone(), requests);
+        self.tasks.spawn_on(lead, &self.workshop);
+        Ok((hosted, opening))
     }
 
     /// Makes sure that another conversation can be opened, by closing an idle one if necessary:
@@ -287,8 +294,7 @@ impl Hub {
         let chosen = locked(&self.specs).get(id).cloned();
         chosen.unwrap_or_else(|| SessionSpec {
             participants: participants.clone(),
-            approve: None,
-            no_project_instructions: false,
+            ..SessionSpec::default()
         })
     }
 

@@ -28,6 +28,8 @@ pub struct LiveState {
     question: Option<SessionEvent>,
     /// The tool permissions in force.
     permissions: Option<SessionEvent>,
+    /// The messages that wait, and drafts.
+    unsent: Option<SessionEvent>,
     /// Beginning of the last answer.
     last_answer: String,
 }
@@ -46,6 +48,7 @@ impl LiveState {
             calls: Vec::new(),
             question: None,
             permissions: None,
+            unsent: None,
             last_answer: String::new(),
         }
     }
@@ -77,6 +80,7 @@ impl LiveState {
                 *self = LiveState {
                     floor: floor.as_ref().clone(),
                     permissions: self.permissions.take(),
+                    unsent: self.unsent.take(),
                     last_answer: std::mem::take(&mut self.last_answer),
                     ..LiveState::blank(floor.id)
                 };
@@ -105,10 +109,15 @@ impl LiveState {
             SessionEvent::MayI { .. } => self.question = Some(session_event.clone()),
             SessionEvent::Settled { .. } => self.question = None,
             SessionEvent::Permissions { .. } => self.permissions = Some(session_event.clone()),
+            SessionEvent::Unsent { messages, .. } => {
+                let event = || session_event.clone();
+                self.unsent = (!messages.is_empty()).then(event);
+            }
             SessionEvent::Moved { to } => self.floor.id = *to,
             SessionEvent::Gone { .. } | SessionEvent::NotOpened { .. } => {
                 *self = LiveState {
                     floor: self.floor.clone(),
+                    unsent: self.unsent.take(),
                     ..LiveState::blank(self.floor.id)
                 };
             }
@@ -116,6 +125,7 @@ impl LiveState {
             | SessionEvent::Pair { .. }
             | SessionEvent::Started { .. }
             | SessionEvent::Printed { .. }
+            | SessionEvent::Withdrawn { .. }
             | SessionEvent::Notice { .. } => {}
         }
     }
@@ -127,6 +137,7 @@ impl LiveState {
             floor: Box::new(self.floor.clone()),
         }];
         all.extend(self.permissions.clone());
+        all.extend(self.unsent.clone());
         if !self.answering {
             return all;
         }

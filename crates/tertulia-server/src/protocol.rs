@@ -64,6 +64,17 @@ pub enum Detail {
     Full,
 }
 
+/// What a client may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Everything.
+    #[default]
+    Full,
+    /// Nothing that changes a session, runs an agent or stops something.
+    ReadOnly,
+}
+
 /// A reply: one line to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {

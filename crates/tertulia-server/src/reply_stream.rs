@@ -43,6 +43,7 @@ impl ReplyStream {
                 tool: request.call.name.clone(),
                 risk: request.risk.name().to_owned(),
                 preview: request.preview.clone(),
+                folder: request.folder.clone(),
             }],
             SessionEvent::Notice { tone, text, .. } => vec![notice(*tone, text.clone())],
             SessionEvent::Failed { speaker, error } => vec![Answer::Error(ErrorBody {
@@ -62,6 +63,8 @@ impl ReplyStream {
             | SessionEvent::Settled { .. }
             | SessionEvent::Moved { .. }
             | SessionEvent::Permissions { .. }
+            | SessionEvent::Unsent { .. }
+            | SessionEvent::Withdrawn { .. }
             | SessionEvent::Gone { .. } => Vec::new(),
         }
     }

@@ -7,10 +7,14 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
+use tertulia_engine::message_queue::MessageQueue;
 use tertulia_engine::notification::Occasion;
+use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::ParticipantSpec;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
+use tertulia_store::UnsentMessage;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::host::Which;
 use crate::hosted::{HostedSession, ReplyTo, SessionAction, SessionRequest};
@@ -110,21 +114,32 @@ impl Observer for RoomObserver {
         self.hosted.forget_question();
     }
 
-    fn opened(&mut self, permissions: Permissions) {
-        self.hosted.permit(permissions);
+    fn opened(&mut self, permissions: Permissions, queue: &MessageQueue) {
+        self.hosted.permit(permissions, queue);
         self.hosted.enter(LivePhase::Waiting, self.hub.host().now());
+        let hosted = Arc::downgrade(&self.hosted);
+        queue.publish_to(move |event| {
+            if let Some(hosted) = hosted.upgrade() {
+                hosted.publish(event);
+            }
+        });
+    }
+
+    fn begins(&mut self, message: &UnsentMessage) -> CancellationToken {
+        let now = self.hub.host().now();
+        self.hosted.begin_message(&message.client_id, now)
     }
 
     fn take(&mut self, request: SessionRequest) -> Step {
+        if matches!(request.action, SessionAction::Next) {
+            return Step::Next;
+        }
         if request.cancel.is_cancelled() {
             self.hosted.take_up();
             self.hosted.dismiss(&request, None);
             return Step::Done;
         }
-        if matches!(
-            request.action,
-            SessionAction::Say(_) | SessionAction::Compact
-        ) {
+        if matches!(request.action, SessionAction::GoOn | SessionAction::Compact) {
             self.hosted.carry_out(&request, self.hub.host().now());
         }
         // After it is running, so that its message is never unknown.
@@ -147,7 +162,8 @@ impl Observer for RoomObserver {
             }
             SessionAction::As(name) => SessionCommand::As(name),
             SessionAction::Compact => SessionCommand::Compact,
-            SessionAction::Say(prompt) => SessionCommand::Say(prompt),
+            SessionAction::GoOn => SessionCommand::Say(Prompt::default()),
+            SessionAction::Next => return Step::Next,
         };
         Step::Execute(command, request.cancel)
     }

@@ -3,17 +3,33 @@
 
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{Filter, Page, Trash};
-use tertulia_engine::prompt::Prompt;
-use tokio_util::sync::CancellationToken;
+use tertulia_engine::event::SessionEvent;
+use tertulia_engine::message_queue::{MessageQueue, Put, WithdrawReason};
+use tertulia_store::UnsentMessage;
 
 use super::{Client, accepted};
 use crate::host::{HostResult, Which};
-use crate::hosted::{SessionAction, SessionRequest};
-use crate::protocol::{Answer, ErrorBody, ErrorKind, Id, LONGEST_CLIENT_ID, Tokens, TurnStatus};
+use crate::hosted::{ReplyTo, SessionAction};
+use crate::protocol::{
+    Answer, Ask, ErrorBody, ErrorKind, Id, LONGEST_CLIENT_ID, Tokens, TurnStatus,
+};
 
 /// Number of forks of a session that are asked for a message: the conversation continues in a fork if
 /// another program wrote to the session.
 const FORKS: usize = 20;
+
+/// How often a session is opened again that closes while a message is sent to it.
+const ATTEMPTS: usize = 3;
+
+/// A message that a client sends.
+struct Outgoing {
+    text: String,
+    /// Whether `@path` in it attaches files.
+    attach: bool,
+    client_id: Option<String>,
+    /// Whether the client was told before that it is accepted.
+    again: bool,
+}
 
 impl Client {
     /// Sends a message to the current session. The reply comes as a stream.
@@ -34,55 +50,228 @@ impl Client {
         if let Some(session) = self.has_said(which.id(), client_id.as_deref()).await? {
             return Ok(Some(self.completed(session).await));
         }
-        let prompt = Prompt::from(query).sent_as(client_id);
-        let request = SessionRequest {
-            action: SessionAction::Say(prompt),
-            client: self.guest.client,
-            asker: Some(self.reply_to(id)),
-            cancel: CancellationToken::new(),
-        };
-        // Set before the request is given: the conversation may move to a fork, and moves the client
+        // Set before the message is queued: the conversation may move to a fork, and moves the client
         // with it.
         self.guest.set_current(Some(which));
-        let is_new = self
-            .hub
-            .submit(&self.guest, which, &self.participants, request)?;
-        Ok(match is_new {
-            true => None,
-            false => Some(self.completed(which.id()).await),
-        })
+        let message = Outgoing {
+            text: query,
+            attach: false,
+            client_id,
+            again: false,
+        };
+        Ok(
+            match self.put(which, message, Some(self.reply_to(id))).await {
+                // The asker has been told what is wrong.
+                Err(_) | Ok((_, Put::Queued)) => None,
+                Ok((_, Put::Duplicate)) => Some(self.completed(which.id()).await),
+                Ok((client_id, Put::Withdrawn(reason))) => {
+                    Some(withdrawn(which.id(), client_id, reason))
+                }
+            },
+        )
+    }
+
+    /// Executes a request about a message of the user.
+    pub(super) async fn about_messages(&self, ask: Ask) -> HostResult<Answer> {
+        match ask {
+            Ask::Say {
+                session_id,
+                text,
+                attach,
+                client_id,
+                again,
+            } => {
+                let message = Outgoing {
+                    text,
+                    attach,
+                    client_id,
+                    again,
+                };
+                self.say(&session_id, message).await
+            }
+            Ask::EditQueued {
+                session_id,
+                client_id,
+                text,
+            } => self.edit_queued(&session_id, &client_id, text).await,
+            Ask::Withdraw {
+                session_id,
+                client_id,
+            } => self.withdraw(&session_id, &client_id).await,
+            Ask::KeepDraft {
+                session_id,
+                client_id,
+                text,
+            } => self.keep_draft(&session_id, &client_id, text).await,
+            _ => Err(ErrorBody::new(
+                ErrorKind::Failed,
+                "internal error: no request about a message",
+            )),
+        }
     }
 
     /// Sends a message to a session. The answer comes as events.
-    pub(super) async fn say(
-        &self,
-        session: &str,
-        text: String,
-        attach: bool,
-        client_id: Option<String>,
-    ) -> HostResult<Answer> {
-        check(client_id.as_deref())?;
+    async fn say(&self, session: &str, message: Outgoing) -> HostResult<Answer> {
+        check(message.client_id.as_deref())?;
         let which = self.known(session).await?;
         let duplicate = |id: SessionId| Answer::Accepted {
             session_id: id.to_string(),
             duplicate: true,
         };
-        if let Some(session) = self.has_said(which.id(), client_id.as_deref()).await? {
+        let client_id = message.client_id.as_deref();
+        if let Some(session) = self.has_said(which.id(), client_id).await? {
             return Ok(duplicate(session));
         }
-        let prompt = match attach {
-            true => Prompt::typed(text),
-            false => Prompt::from(text),
-        };
-        let prompt = prompt.sent_as(client_id);
-        let request = self.session_request(SessionAction::Say(prompt));
-        let is_new = self
-            .hub
-            .submit(&self.guest, which, &self.participants, request)?;
-        Ok(match is_new {
-            true => accepted(which.id()),
-            false => duplicate(which.id()),
+        if message.text.trim().is_empty() {
+            let request = self.session_request(SessionAction::GoOn);
+            self.hub
+                .submit(&self.guest, which, &self.participants, request)?;
+            return Ok(accepted(which.id()));
+        }
+        Ok(match self.put(which, message, None).await? {
+            (_, Put::Queued) => accepted(which.id()),
+            (_, Put::Duplicate) => duplicate(which.id()),
+            (client_id, Put::Withdrawn(reason)) => withdrawn(which.id(), client_id, reason),
         })
+    }
+
+    /// Queues a message, and opens the session if necessary. Returns the id of the message and what became
+    /// of it.
+    async fn put(
+        &self,
+        which: Which,
+        message: Outgoing,
+        asker: Option<ReplyTo>,
+    ) -> HostResult<(String, Put)> {
+        let new_id = || self.host().new_id().to_string();
+        let client_id = message.client_id.unwrap_or_else(new_id);
+        let unsent = UnsentMessage {
+            client_id: client_id.clone(),
+            at: self.host().now(),
+            text: message.text,
+            is_command: false,
+            attaches: message.attach,
+            is_queued: true,
+        };
+        let mut attempts = 1;
+        let error = loop {
+            let opened = self
+                .hub
+                .open(&self.guest, which, &self.participants, asker.clone());
+            let (hosted, opening) = match opened {
+                Ok(opened) => opened,
+                Err(error) => break error,
+            };
+            let queue = match opening.messages().await {
+                Ok(queue) => queue,
+                Err(error) => break error,
+            };
+            if message.again {
+                let put = match queue.end_of(&client_id) {
+                    _ if queue.has(&client_id) => Put::Duplicate,
+                    Some(reason) => Put::Withdrawn(reason),
+                    None => Put::Withdrawn(WithdrawReason::Removed),
+                };
+                return Ok((client_id, put));
+            }
+            if !hosted.expect(&client_id, self.guest.client, asker.clone()) {
+                return Ok((client_id, Put::Duplicate));
+            }
+            let put = queue.put(unsent.clone()).await;
+            match put {
+                Ok(Put::Queued) => hosted.wake(self.guest.client),
+                _ => hosted.forget(&client_id),
+            }
+            match put {
+                // It closed meanwhile: it is opened again.
+                Err(error) if error.kind == ErrorKind::NotFound && attempts < ATTEMPTS => {
+                    attempts += 1;
+                }
+                Err(error) => break error,
+                Ok(put) => return Ok((client_id, put)),
+            }
+        };
+        if let Some(asker) = &asker {
+            asker.tell(Answer::Error(error.clone()));
+            asker.tell(self.failed(which.id()).await);
+        }
+        Err(error)
+    }
+
+    /// Lets this client edit a queued message, or replaces its words.
+    async fn edit_queued(
+        &self,
+        session: &str,
+        client_id: &str,
+        text: Option<String>,
+    ) -> HostResult<Answer> {
+        let (which, queue) = self.queue_of(session).await?;
+        let waits = match text {
+            Some(text) => {
+                tertulia_store::check_message(&text).map_err(|error| ErrorBody::from(&error))?;
+                queue.edit(client_id, text).await?
+            }
+            None => queue.begin_editing(client_id, self.guest.client),
+        };
+        match waits {
+            true => Ok(accepted(which.id())),
+            false => Err(not_waiting()),
+        }
+    }
+
+    /// Removes a queued message or a draft.
+    async fn withdraw(&self, session: &str, client_id: &str) -> HostResult<Answer> {
+        let (which, queue) = self.queue_of(session).await?;
+        match queue.remove(client_id).await {
+            true => Ok(accepted(which.id())),
+            false => Err(not_waiting()),
+        }
+    }
+
+    /// Keeps what the user types at this client.
+    async fn keep_draft(&self, session: &str, client_id: &str, text: String) -> HostResult<Answer> {
+        check(Some(client_id))?;
+        tertulia_store::check_message(&text).map_err(|error| ErrorBody::from(&error))?;
+        let (which, queue) = self.queue_of(session).await?;
+        queue.set_typed(client_id, text);
+        queue.save_typed().await;
+        Ok(accepted(which.id()))
+    }
+
+    async fn queue_of(&self, session: &str) -> HostResult<(Which, MessageQueue)> {
+        let which = self.known(session).await?;
+        let (_, opening) = self
+            .hub
+            .open(&self.guest, which, &self.participants, None)?;
+        Ok((which, opening.messages().await?))
+    }
+
+    /// Shows the followers of a session that is not open here what the user has not sent in it.
+    pub(super) async fn show_drafts(&self, which: Which) {
+        let sessions = self.host().sessions();
+        let id = which.id();
+        let hosted = self.hub.hosted(id).filter(|hosted| hosted.task().is_none());
+        let Some(hosted) = hosted else { return };
+        let holder = sessions.store().holder(id).await.ok().flatten();
+        let patience = sessions.store().patience();
+        if holder.is_some_and(|holder| patience.is_other(&holder)) {
+            return;
+        }
+        let meta = sessions.row(id).await.ok().map(|row| row.meta);
+        let drafts = sessions.unsent(id, meta.as_ref()).await;
+        let drafts = drafts.unwrap_or_default().into_iter();
+        let messages: Vec<UnsentMessage> = drafts
+            .map(|draft| UnsentMessage {
+                is_queued: false,
+                ..draft
+            })
+            .collect();
+        if !messages.is_empty() && hosted.task().is_none() {
+            hosted.publish(SessionEvent::Unsent {
+                messages,
+                editing: None,
+            });
+        }
     }
 
     /// Returns the session in which a message of this id was said: this one, or a fork of it.
@@ -120,14 +309,36 @@ impl Client {
 
     /// Returns the last reply to a query that was sent before.
     async fn completed(&self, id: SessionId) -> Answer {
+        self.ended(id, TurnStatus::Completed).await
+    }
+
+    /// Returns the last reply to a query that could not be queued.
+    async fn failed(&self, id: SessionId) -> Answer {
+        self.ended(id, TurnStatus::Failed).await
+    }
+
+    async fn ended(&self, id: SessionId, status: TurnStatus) -> Answer {
         let row = self.host().sessions().row(id).await;
         Answer::Complete {
-            status: TurnStatus::Completed,
+            status,
             session_id: id.to_string(),
             message_count: row.map_or(0, |row| row.meta.messages),
             usage: Tokens::default(),
         }
     }
+}
+
+fn withdrawn(id: SessionId, client_id: String, reason: WithdrawReason) -> Answer {
+    Answer::Withdrawn {
+        session_id: id.to_string(),
+        client_id,
+        reason,
+    }
+}
+
+fn not_waiting() -> ErrorBody {
+    let words = "this message does not wait any more: it was sent or removed";
+    ErrorBody::new(ErrorKind::NotFound, words)
 }
 
 /// Checks an id that a client gave its message.

@@ -81,6 +81,7 @@ impl Client {
             Ask::SessionCreate {
                 title,
                 kind,
+                cwd,
                 agent,
                 model,
                 team,
@@ -98,6 +99,7 @@ impl Client {
                     worker,
                     max_rounds,
                     approve,
+                    cwd,
                 };
                 (title, wish)
             }

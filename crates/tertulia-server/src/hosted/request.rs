@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tertulia_agents::approval::PermissionChange;
-use tertulia_engine::prompt::Prompt;
 use tertulia_engine::spec::SessionSpec;
 use tokio_util::sync::CancellationToken;
 
@@ -51,21 +50,13 @@ pub struct SessionRequest {
     pub cancel: CancellationToken,
 }
 
-impl SessionRequest {
-    /// Returns the id that the client gave the message.
-    pub fn client_id(&self) -> Option<String> {
-        match &self.action {
-            SessionAction::Say(prompt) => prompt.client_id.clone(),
-            _ => None,
-        }
-    }
-}
-
 /// Command for a conversation.
 #[derive(Debug)]
 pub enum SessionAction {
-    /// Sends a message of the user.
-    Say(Prompt),
+    /// Runs a turn with the next message of the queue.
+    Next,
+    /// Continues a pair's unfinished work, or asks a chat's agent again.
+    GoOn,
     /// Sets the team member as whom the user writes.
     As(Option<String>),
     /// Compacts the older part of the context.

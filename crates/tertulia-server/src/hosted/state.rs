@@ -9,7 +9,7 @@ use tertulia_formats::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientId, ReplyTo, SessionAction, SessionRequest, TaskHandle};
+use super::{ClientId, Queued, ReplyTo, SessionAction, SessionRequest, TaskHandle};
 use crate::live_state::LiveState;
 use crate::protocol::{Answer, Detail, LivePhase, TurnStatus};
 use crate::recent_events::RecentEvents;
@@ -62,8 +62,27 @@ impl State {
             || meta.is_some_and(|meta| meta.client_ids.iter().any(|known| known == client_id))
     }
 
+    /// Removes a request from the list of queued ones.
+    pub(super) fn take_queued(&mut self, is_it: impl Fn(&Queued) -> bool) -> Option<Queued> {
+        let task = self.task.as_mut()?;
+        let place = task.queued.iter().position(is_it)?;
+        Some(task.queued.remove(place))
+    }
+
+    /// Ends the request of a message that is not sent. The client is told if it waits for an answer.
+    fn withdraw(&mut self, client_id: &str) {
+        let is_it = |queued: &Queued| queued.client_id.as_deref() == Some(client_id);
+        let asker = self.take_queued(is_it).and_then(|queued| queued.asker);
+        if let Some(asker) = asker {
+            asker.tell(self.complete(TurnStatus::Cancelled, &ReplyStream::default()));
+        }
+    }
+
     pub(super) fn publish(&mut self, event: SessionEvent) {
         self.moment.take(&event);
+        if let SessionEvent::Withdrawn { client_id, .. } = &event {
+            self.withdraw(client_id);
+        }
         if let SessionEvent::Held { message } = &event {
             self.held.extend(message.client_id.clone());
         }

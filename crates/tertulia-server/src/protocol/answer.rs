@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tertulia_engine::event::{SessionEvent, Tone};
+use tertulia_engine::message_queue::WithdrawReason;
 
 use super::{
-    AgentInfo, ErrorBody, LiveSessionInfo, PageEntry, ProjectInfo, ServerInfo, SessionInfo,
+    Access, AgentInfo, ErrorBody, LiveSessionInfo, PageEntry, ProjectInfo, ServerInfo, SessionInfo,
     TeamInfo, Tokens, TurnStatus,
 };
 
@@ -22,6 +23,9 @@ pub enum Answer {
         version: String,
         /// Version of the protocol.
         protocol: u32,
+        /// What the client may do.
+        #[serde(default)]
+        access: Access,
         /// Name of the chosen agent.
         agent: String,
     },
@@ -54,6 +58,9 @@ pub enum Answer {
         risk: String,
         /// What the tool call would do, such as a command or a diff.
         preview: String,
+        /// Folder that the agent works in.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        folder: String,
     },
     /// Reply to `query`: a tool call has finished.
     ToolResult {
@@ -266,8 +273,8 @@ pub enum Answer {
         /// The session.
         session_id: String,
     },
-    /// Reply to `say`, `as`, `compact` and `verdict`: the request is accepted. Its results arrive
-    /// as events.
+    /// Reply to `say`, `edit_queued`, `withdraw`, `keep_draft`, `as`, `compact` and `verdict`: the request is
+    /// accepted, and a message is durable. Results arrive as events.
     Accepted {
         /// The session.
         session_id: String,
@@ -275,8 +282,21 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         duplicate: bool,
     },
+    /// Reply to `say`: the message was accepted before and is not sent. Nothing but the user sends it again,
+    /// under another id.
+    Withdrawn {
+        /// The session.
+        session_id: String,
+        /// Id of the message.
+        client_id: String,
+        /// Why.
+        reason: WithdrawReason,
+    },
     /// Reply to `ps`.
     PsResult {
+        /// What the client may do.
+        #[serde(default)]
+        access: Access,
         /// The server.
         server: ServerInfo,
         /// The live sessions.

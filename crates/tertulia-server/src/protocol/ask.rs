@@ -67,6 +67,10 @@ pub enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<KindName>")]
         kind: Option<Kind>,
+        /// Folder that the session works in: one in which the user has worked before. Default: that of
+        /// the server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
         /// Name of the agent, for a chat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
@@ -283,6 +287,37 @@ pub enum Ask {
         /// with the id of an earlier message of the session is not sent again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
+        /// Whether the client was told before that the message is accepted: then it is not sent again, and
+        /// the reply tells what became of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
+    },
+    /// Edits a queued message: with `text`, its words are replaced; without it, it and those after it wait
+    /// until this client sends the text, removes it or disconnects.
+    EditQueued {
+        /// The session.
+        session_id: String,
+        /// Id of the message.
+        client_id: String,
+        /// The new words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+    /// Removes a queued message, or a draft of a message that was not sent.
+    Withdraw {
+        /// The session.
+        session_id: String,
+        /// Id of the message.
+        client_id: String,
+    },
+    /// Keeps what the user types and has not sent: after a crash it is a draft of the session.
+    KeepDraft {
+        /// The session.
+        session_id: String,
+        /// Id that the client chose for its input, with the characters of a `client_id`.
+        client_id: String,
+        /// The text. An empty one is forgotten.
+        text: String,
     },
     /// Sets the person of a team as whom later messages are sent.
     As {
@@ -351,6 +386,9 @@ pub const TYPES: &[&str] = &[
     "subscribe",
     "detach",
     "say",
+    "edit_queued",
+    "withdraw",
+    "keep_draft",
     "as",
     "compact",
     "verdict",
@@ -393,6 +431,9 @@ impl Ask {
             | Ask::SessionRestore { .. }
             | Ask::SessionUndo {}
             | Ask::Say { .. }
+            | Ask::EditQueued { .. }
+            | Ask::Withdraw { .. }
+            | Ask::KeepDraft { .. }
             | Ask::As { .. }
             | Ask::Compact { .. }
             | Ask::Verdict { .. }
@@ -415,5 +456,19 @@ impl Ask {
             | Ask::Detach { .. }
             | Ask::Ps => false,
         }
+    }
+
+    /// Returns true if the request only reads, and may take long: it is answered beside later ones.
+    pub fn reads_long(&self) -> bool {
+        matches!(
+            self,
+            Ask::SessionList { .. }
+                | Ask::SessionSearch { .. }
+                | Ask::SessionPage { .. }
+                | Ask::SessionFamily { .. }
+                | Ask::Stats { .. }
+                | Ask::Catalog {}
+                | Ask::Models { .. }
+        )
     }
 }

@@ -51,6 +51,7 @@ fn message() -> Message {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     }
 }
 
@@ -121,6 +122,7 @@ fn request() -> ToolRequest {
         call: call(),
         risk: Risk::High,
         preview: "ls".into(),
+        folder: "/work".into(),
         key: "shell ls".into(),
         is_edit: false,
     }
