@@ -91,6 +91,7 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<ClientHandle>, mut reader: impl Asyn
     while let Some(framed) = framer.next_line() {
         take(hub, guest, &mut client, framed).await;
     }
+    client.finish().await;
     hub.input_closed(guest);
     while hub.works_for(guest) {
         tokio::time::sleep(TICK).await;

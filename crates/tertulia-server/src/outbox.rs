@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::protocol::{Answer, ErrorBody, ErrorKind, Id, Reply};
+use crate::protocol::{Answer, ErrorBody, ErrorKind, Id, PageEntry, Reply};
 use tertulia_engine::event::SessionEvent;
 
 /// Limits of an outbox.
@@ -291,10 +291,16 @@ fn weight(answer: &Answer) -> usize {
             .sum(),
         Answer::SessionListResult { sessions, .. } => sessions.len() * 400,
         Answer::SessionSearchResult { hits, .. } => hits.len() * 600,
+        Answer::SessionPageResult { entries, .. } => entries.iter().map(weight_of_entry).sum(),
+        Answer::Rendered { html } => html.len(),
         Answer::PsResult { talks, .. } => talks.len() * 300,
         _ => 128,
     };
     size + 64
+}
+
+fn weight_of_entry(entry: &PageEntry) -> usize {
+    entry.html.len() + entry.text.as_ref().map_or(0, String::len) + 512
 }
 
 #[cfg(test)]
@@ -310,6 +316,21 @@ mod tests {
 
     fn hosted(bytes: usize, lines: usize) -> Outbox {
         Outbox::new(OutboxLimits { bytes, lines })
+    }
+
+    #[test]
+    fn a_page_weighs_what_it_holds() {
+        let entry = PageEntry {
+            html: "x".repeat(100_000),
+            text: Some("x".repeat(50_000)),
+            ..serde_json::from_value(serde_json::json!({
+                "seq": 1, "id": "", "at": "", "type": "message", "html": "",
+            }))
+            .unwrap()
+        };
+        assert!(weight_of_entry(&entry) > 150_000);
+        let html = "x".repeat(100_000);
+        assert!(weight(&Answer::Rendered { html }) > 100_000);
     }
 
     #[tokio::test]

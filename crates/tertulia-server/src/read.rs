@@ -37,8 +37,8 @@ fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
         .map_err(|error| format!("the line is no UTF-8 from byte {} on", error.valid_up_to()))?;
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("the line is JSON, but no object".to_owned()),
-        Err(error) => Err(format!("the line is no JSON: {error}")),
+        Ok(_) => Err("the line is not a JSON object".to_owned()),
+        Err(error) => Err(format!("the line is not JSON: {error}")),
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     fn what_is_wrong_is_told_with_the_id_where_it_can_be_read() {
         let id = Some(Id::Number(7));
         let (_, kind, message) = wrong(b"{\"type\":\"ps\"");
-        assert!(kind == ErrorKind::Malformed && message.contains("no JSON"));
+        assert!(kind == ErrorKind::Malformed && message.contains("not JSON"));
         assert_eq!(wrong(b"[]").1, ErrorKind::Malformed);
         assert_eq!(wrong(b"\xff{}").1, ErrorKind::Malformed);
         assert_eq!(wrong(b"{\"id\":7}").0, id);
@@ -185,7 +185,7 @@ mod tests {
     fn every_type_can_be_read() {
         for kind in TYPES {
             let line = format!(
-                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes","title":"t","agent":"a","secret":"s"}}"#
+                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes","title":"t","agent":"a","secret":"s","client_id":"c"}}"#
             );
             let read = request(line.as_bytes()).unwrap();
             let written = serde_json::to_value(&read).unwrap();

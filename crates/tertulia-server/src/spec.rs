@@ -2,6 +2,7 @@
 //! remembers it until the session is opened.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use tertulia_agents::approval::Approval;
 use tertulia_core::entry::Kind;
@@ -31,6 +32,8 @@ pub struct Wish {
     pub max_rounds: Option<u64>,
     /// Tool policy.
     pub approve: Option<Approval>,
+    /// Folder of a new session.
+    pub cwd: Option<String>,
 }
 
 impl Wish {
@@ -86,6 +89,7 @@ impl Wish {
             participants,
             approve: self.approve,
             no_project_instructions: false,
+            cwd: self.cwd.map(PathBuf::from),
         })
     }
 }

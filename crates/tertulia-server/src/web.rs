@@ -41,6 +41,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::hub::Hub;
 use access::Site;
+use assets::Files;
 use authenticator::Authenticator;
 use places::PlaceLimits;
 
@@ -56,4 +57,6 @@ pub struct Web {
     pub clients: TaskTracker,
     /// Limits of connections.
     pub places: PlaceLimits,
+    /// What the page is made of.
+    pub files: Files,
 }

@@ -136,6 +136,7 @@ impl Host for Small {
                 project: None,
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: None,
             }),
         };
         Ok(Setup {
@@ -212,8 +213,13 @@ impl Host for Small {
         absent()
     }
 
-    async fn stats(&self, _: Option<String>, _: Option<String>) -> HostResult<Value> {
-        absent()
+    /// Takes as long as there is no file of the name that `since` gives.
+    async fn stats(&self, since: Option<String>, _: Option<String>) -> HostResult<Value> {
+        let file = std::path::PathBuf::from(since.unwrap());
+        while !file.exists() {
+            tokio::task::yield_now().await;
+        }
+        Ok(json!({}))
     }
 
     async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
@@ -236,6 +242,9 @@ impl Host for Small {
         absent()
     }
 }
+
+/// Time after which a reply that is missing is a failure.
+const LONGEST_WAIT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A connected client.
 struct Client {
@@ -261,7 +270,8 @@ impl Client {
     }
 
     async fn reply(&mut self) -> Value {
-        let line = self.lines.next_line().await.unwrap().unwrap();
+        let line = tokio::time::timeout(LONGEST_WAIT, self.lines.next_line()).await;
+        let line = line.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
@@ -301,6 +311,44 @@ pub fn server(folder: &std::path::Path, saves_nothing: bool) -> (Arc<Hub>, Sessi
         Hub::new(Arc::new(host), Limits::default(), runtime),
         sessions,
     )
+}
+
+#[tokio::test]
+async fn a_long_read_holds_up_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (hub, _) = server(home.path(), false);
+    let mut client = Client::connect(&hub);
+    let stats = |file: &std::path::Path| json!({ "type": "stats", "since": file });
+    let with_id = |mut request: Value, id: u64| {
+        request["id"] = json!(id);
+        request
+    };
+    let file = home.path().join("one");
+    client.send(with_id(stats(&file), 1)).await;
+    client.send(json!({ "type": "ps", "id": 2 })).await;
+    let reply = client.reply().await;
+    assert_eq!(
+        (&reply["id"], &reply["type"]),
+        (&json!(2), &json!("ps_result"))
+    );
+    assert_eq!(reply["access"], "full");
+    std::fs::write(file, "").unwrap();
+    assert_eq!(client.reply().await["id"], 1);
+    // Without an id, only the order tells which reply is whose.
+    let file = home.path().join("two");
+    client.send(stats(&file)).await;
+    client.send(json!({ "type": "ps", "id": 3 })).await;
+    tokio::task::yield_now().await;
+    std::fs::write(file, "").unwrap();
+    assert_eq!(client.reply().await["type"], "stats_result");
+    assert_eq!(client.reply().await["id"], 3);
+    // A client that only listens still gets its reply.
+    let file = home.path().join("three");
+    client.send(with_id(stats(&file), 4)).await;
+    client.writer.shutdown().await.unwrap();
+    tokio::task::yield_now().await;
+    std::fs::write(file, "").unwrap();
+    assert_eq!(client.reply().await["id"], 4);
 }
 
 #[tokio::test]

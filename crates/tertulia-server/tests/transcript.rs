@@ -64,6 +64,7 @@ async fn session(sessions: &Sessions, bodies: Vec<Body>) -> Row {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     let (meta, _) = sessions.create(&start, bodies).await.unwrap();
     sessions.row(meta.id).await.unwrap()

@@ -6,20 +6,21 @@ use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, IF_NONE_MATCH, ORIGIN,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, IF_NONE_MATCH, ORIGIN,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Request, Response, StatusCode};
 use axum::response::IntoResponse;
 
 use super::access::{Action, Proof, Refusal, decide};
+use super::assets::File;
 use super::authenticator::Presented;
 use super::credentials::Holder;
 use super::listen::Visit;
 use super::login::{self, LARGEST_BODY};
 use super::places::State;
 use super::route::{Route, route};
-use super::{Web, assets, heads, reply, socket};
+use super::{Web, heads, reply, socket};
 use crate::protocol::LONGEST_LINE;
 
 /// The secret of a login, from the storage of the page.
@@ -50,10 +51,10 @@ async fn answer(web: &Arc<Web>, visit: &Visit, request: Request<Body>) -> Respon
     let (route, method) = (route(&path), parts.method.clone());
     let is_get = method == "GET" || method == "HEAD";
     match route {
-        Route::Unknown if is_get => return reply::text(StatusCode::NOT_FOUND, "not found"),
+        Route::Unknown if is_get => return missing(web, &parts),
         Route::Health if is_get => return reply::text(StatusCode::OK, "ok"),
-        Route::Asset(name) if is_get => return asset(name, &parts),
-        Route::Login if is_get => return reply::page(assets::LOGIN),
+        Route::Asset(version, name) if is_get => return asset(web, version, name, &parts),
+        Route::Login if is_get => return page(&web.files.login, &parts),
         Route::Login if method == "POST" => return login::log_in(web, visit, body).await,
         _ => {}
     }
@@ -81,7 +82,7 @@ async fn answer(web: &Arc<Web>, visit: &Visit, request: Request<Body>) -> Respon
         return refused(refusal, &parts);
     }
     match route {
-        Route::Page if is_get => reply::page(assets::INDEX),
+        Route::Page if is_get => page(&web.files.index, &parts),
         Route::Logout if method == "POST" => login::log_out(web, cookie).await,
         Route::Socket if method == "GET" => match holder {
             Some(holder) => upgrade(web, &mut parts, holder).await,
@@ -95,11 +96,32 @@ async fn answer(web: &Arc<Web>, visit: &Visit, request: Request<Body>) -> Respon
     }
 }
 
-fn asset(name: &str, parts: &Parts) -> Response<Body> {
-    match assets::find(name) {
-        Some(asset) => reply::asset(asset, header(parts, &IF_NONE_MATCH)),
+fn page(file: &File, parts: &Parts) -> Response<Body> {
+    reply::page(StatusCode::OK, file, unpacks(parts))
+}
+
+fn asset(web: &Web, version: Option<&str>, name: &str, parts: &Parts) -> Response<Body> {
+    match web.files.find(version, name) {
+        Some(file) => {
+            let known = header(parts, &IF_NONE_MATCH);
+            reply::asset(file, known, unpacks(parts), version.is_some())
+        }
         None => reply::text(StatusCode::NOT_FOUND, "not found"),
     }
+}
+
+/// Says that there is nothing: with the way back, if a person has followed a link.
+fn missing(web: &Web, parts: &Parts) -> Response<Body> {
+    match wants_page(parts) {
+        true => reply::page(StatusCode::NOT_FOUND, &web.files.missing, unpacks(parts)),
+        false => reply::text(StatusCode::NOT_FOUND, "not found"),
+    }
+}
+
+/// Returns true if the client can unpack what is compressed.
+fn unpacks(parts: &Parts) -> bool {
+    let accepted = header(parts, &ACCEPT_ENCODING).unwrap_or_default();
+    accepted.split(',').any(|coding| coding.trim() == "gzip")
 }
 
 async fn upgrade(web: &Arc<Web>, parts: &mut Parts, holder: Holder) -> Response<Body> {
@@ -143,10 +165,13 @@ fn refused(refusal: Refusal, parts: &Parts) -> Response<Body> {
 
 /// Returns true if a person opens a page, and no script asks.
 fn navigates(parts: &Parts) -> bool {
-    let is_page = route(parts.uri.path()) == Route::Page;
-    let mode = header(parts, &FETCH_MODE);
+    route(parts.uri.path()) == Route::Page && wants_page(parts)
+}
+
+/// A service worker that opens a page for a person asks as a script does, but still for a page.
+fn wants_page(parts: &Parts) -> bool {
     let accepts = header(parts, &ACCEPT).is_some_and(|accept| accept.contains("text/html"));
-    is_page && (mode == Some("navigate") || mode.is_none() && accepts)
+    accepts || header(parts, &FETCH_MODE) == Some("navigate")
 }
 
 /// Refuses a request, whatever it asks for, that names another host than that of the page, or comes

@@ -3,13 +3,13 @@
 
 use axum::body::Body;
 use axum::http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ETAG, HeaderName, LOCATION, RETRY_AFTER,
-    SET_COOKIE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LOCATION,
+    RETRY_AFTER, SET_COOKIE, VARY,
 };
 use axum::http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::assets::Asset;
+use super::assets::File;
 
 /// What the page may load and run: its own files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -69,25 +69,42 @@ pub fn json(status: StatusCode, body: &Value) -> Response<Body> {
     response
 }
 
-/// Returns a page that is not kept.
-pub fn page(asset: Asset) -> Response<Body> {
-    let mut response = Response::new(Body::from(asset.bytes));
-    let kind = HeaderValue::from_static(asset.kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+/// Returns a page that is not kept, compressed if the browser `unpacks` it.
+pub fn page(status: StatusCode, file: &File, unpacks: bool) -> Response<Body> {
+    let mut response = Response::new(Body::from(match unpacks {
+        true => file.packed.clone(),
+        false => file.plain.clone(),
+    }));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(file.kind));
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if unpacks {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     response
 }
 
-/// Returns a file of the page, or says that the browser has it.
-pub fn asset(asset: Asset, known: Option<&str>) -> Response<Body> {
-    let tag = format!("\"{}\"", &blake3::hash(asset.bytes).to_hex()[..32]);
-    let has = known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag));
+/// Returns a file of the page, or says that the browser has it. One whose address `is_versioned`
+/// never changes.
+pub fn asset(
+    file: &File,
+    known: Option<&str>,
+    unpacks: bool,
+    is_versioned: bool,
+) -> Response<Body> {
+    let has = known.is_some_and(|known| known.split(',').any(|known| known.trim() == file.tag));
     let mut response = match has {
         true => empty(StatusCode::NOT_MODIFIED),
-        false => page(asset),
+        false => page(StatusCode::OK, file, unpacks),
     };
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    let kept = match is_versioned {
+        true => "public, max-age=31536000, immutable",
+        false => "no-cache",
+    };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(kept));
+    if let Ok(tag) = HeaderValue::from_str(&file.tag) {
         headers.insert(ETAG, tag);
     }
     response

@@ -1,5 +1,7 @@
 //! What a path means. Everything that is not known here is nowhere: no path leads to a file.
 
+use super::assets::VERSION;
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'a> {
@@ -11,8 +13,8 @@ pub enum Route<'a> {
     Login,
     /// The end of a login.
     Logout,
-    /// A file of the page.
-    Asset(&'a str),
+    /// A file of the page, under the version in its address.
+    Asset(Option<&'a str>, &'a str),
     /// The WebSocket.
     Socket,
     /// Nothing.
@@ -39,9 +41,15 @@ pub fn route(path: &str) -> Route<'_> {
         "/login" => Route::Login,
         "/logout" => Route::Logout,
         "/ws" => Route::Socket,
-        "/manifest.webmanifest" | "/sw.js" => Route::Asset(&path[1..]),
+        "/manifest.webmanifest" | "/sw.js" => Route::Asset(None, &path[1..]),
         _ => match (path.strip_prefix("/assets/"), path.strip_prefix("/s/")) {
-            (Some(name), _) if is_word(name) => Route::Asset(name),
+            (Some(name), _) if is_word(name) => Route::Asset(None, name),
+            (Some(place), _) => match place.split_once('/') {
+                Some((version, name)) if is_version(version) && is_word(name) => {
+                    Route::Asset(Some(version), name)
+                }
+                _ => Route::Unknown,
+            },
             (_, Some(place)) if is_place(place) => Route::Page,
             _ => Route::Unknown,
         },
@@ -51,6 +59,10 @@ pub fn route(path: &str) -> Route<'_> {
 fn is_word(text: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !text.is_empty() && text.chars().all(known)
+}
+
+fn is_version(text: &str) -> bool {
+    text.len() == VERSION && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns true for `ID` and `ID/SEQ`.
@@ -94,6 +106,8 @@ mod tests {
             "/assets/",
             "/assets/../web.json",
             "/assets/a/b",
+            "/assets/0123456789abcdef/",
+            "/assets/0123456789abcdef/../web.json",
             "/assets/%2e%2e%2fweb.json",
             "/assets/..\\web.json",
             "/login/",
@@ -103,8 +117,11 @@ mod tests {
         ] {
             assert_eq!(route(path), Route::Unknown, "{path}");
         }
-        assert_eq!(route("/assets/app.js"), Route::Asset("app.js"));
-        assert_eq!(route("/sw.js"), Route::Asset("sw.js"));
+        assert_eq!(route("/assets/app.js"), Route::Asset(None, "app.js"));
+        assert_eq!(route("/sw.js"), Route::Asset(None, "sw.js"));
+        let version = "0123456789abcdef";
+        let path = format!("/assets/{version}/app.js");
+        assert_eq!(route(&path), Route::Asset(Some(version), "app.js"));
     }
 
     #[test]
