@@ -2,11 +2,11 @@
 // (banner, title, height above a soft keyboard) right.
 
 import { Connection, signInAgain } from './connection.js';
-import { announce, complain, element, toast } from './dom.js';
+import { ICON, announce, complain, element, toast } from './dom.js';
 import { listenToKeys } from './keys.js';
 import { SessionList } from './list.js';
 import { newSession } from './new.js';
-import { SessionView } from './session.js';
+import { SessionView } from './session_view.js';
 import { statistics } from './stats.js';
 import { Outbox, secret } from './store.js';
 
@@ -28,7 +28,10 @@ const app = {
   connection,
   outbox: new Outbox(connection),
   list: null,
+  /** What the main pane shows: it has a `node` and `close()`. */
   view: null,
+  /** False if this login may only read. */
+  mayWrite: true,
   /** Sessions that this page has created, which may have no entries yet. */
   created: new Set(),
 
@@ -65,7 +68,7 @@ const app = {
       toast(text, id ? { action: { label: 'Open', run: () => app.go(`/s/${id}`) } } : {});
       app.list.refresh();
     } catch (error) {
-      complain(error);
+      complain(error, app.undo);
     }
   },
 };
@@ -92,21 +95,16 @@ async function show() {
   const build = { new: newSession, stats: statistics }[kind];
   if (!build) return main.replaceChildren(welcome());
   app.showTitle(kind === 'new' ? 'New session' : 'Statistics');
-  const path = location.pathname;
-  try {
-    const page = await build(app);
-    if (path !== location.pathname) return;
-    main.replaceChildren(page);
-    page.querySelector('input:checked, select')?.focus();
-  } catch (error) {
-    complain(error);
-  }
+  if (kind === 'new' && !app.mayWrite) return app.replace('/');
+  app.view = build(app);
+  main.replaceChildren(app.view.node);
+  app.view.node.querySelector('select')?.focus();
 }
 
 function welcome() {
-  return element('div', { class: 'empty' }, element('img', { src: '/assets/icon.svg', alt: '', width: '72', height: '72' }),
+  return element('div', { class: 'empty' }, element('img', { src: ICON, alt: '', width: '72', height: '72' }),
     element('h2', {}, 'Choose a session, or begin a new one'),
-    element('p', { class: 'dim' }, element('kbd', {}, 'n'), ' new  ', element('kbd', {}, '/'), ' search  ', element('kbd', {}, '?'), ' all keys'));
+    element('p', { class: 'dim hints' }, element('kbd', {}, 'n'), ' new  ', element('kbd', {}, '/'), ' search  ', element('kbd', {}, '?'), ' all keys'));
 }
 
 /** Links to pages of this server are followed without loading the page again. */
@@ -161,7 +159,10 @@ async function lookAtLive() {
   if (document.visibilityState !== 'visible' || connection.state !== 'open') return;
   const reply = await connection.verify(LIVE_TIME);
   if (!reply) return;
-  const { server, talks } = reply;
+  const { access, server, talks } = reply;
+  app.mayWrite = access !== 'read_only';
+  document.body.dataset.access = access;
+  if (!app.mayWrite && location.pathname === '/new') app.replace('/');
   app.list.showLive(talks);
   if (version && version !== server.version) {
     toast('The server has a new version.', { action: { label: 'Reload', run: () => location.reload() } });

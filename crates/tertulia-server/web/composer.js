@@ -36,7 +36,7 @@ export class Composer {
     });
     this.#stop.addEventListener('click', actions.cancel);
     this.#settings.addEventListener('click', actions.configure);
-    this.node = element('form', { class: 'composer', 'aria-label': 'Write', onsubmit: (event) => {
+    this.node = element('form', { class: 'composer', 'aria-label': 'Write', 'data-writes': '', onsubmit: (event) => {
       event.preventDefault();
       const text = this.#text.value;
       if (text.trim() === '') return;
@@ -63,6 +63,13 @@ export class Composer {
     this.#keep();
   }
 
+  /** Adds a text below what is written. */
+  add(text) {
+    const written = this.#text.value;
+    this.set(written.trim() ? `${written}\n${text}` : text);
+    this.focus();
+  }
+
   focus() {
     this.#text.focus({ preventScroll: true });
     this.#fit();
@@ -71,7 +78,7 @@ export class Composer {
   /** Shows what the session does: `null` if it waits for a message. */
   showStatus(words) {
     const isBusy = words !== null;
-    this.node.classList.toggle('busy', isBusy);
+    this.node.classList.toggle('is-busy', isBusy);
     this.#status.textContent = words ?? '';
     this.#stop.hidden = !isBusy;
     clearInterval(this.#timer);

@@ -8,8 +8,10 @@ import { secret } from './store.js';
 const LONGEST_PAUSE = 5000;
 /** Time for a connection to be made, in milliseconds. */
 const CONNECT_TIME = 5000;
-/** Time in which a living connection answers after sleep, in milliseconds. */
+/** Time in which a living connection answers after sleep, in milliseconds. It doubles while none does. */
 const VERIFY_TIME = 2000;
+/** Longest such time, in milliseconds. */
+const LONGEST_VERIFY_TIME = 16_000;
 
 /** An `error` reply, or the loss of the connection (`kind` is `lost`). */
 class RequestError extends Error {
@@ -31,6 +33,8 @@ export class Connection extends EventTarget {
   #replies = new Map();
   #subscriptions = new Map();
   #attempt = 0;
+  #patience = VERIFY_TIME;
+  #verifying = null;
   #timer;
   #began = 0;
 
@@ -50,32 +54,47 @@ export class Connection extends EventTarget {
 
   /**
    * Makes sure that the connection lives, and makes a new one if not. What the browser says of it is
-   * not trusted. Resolves with the reply to `ps`, or `null`.
+   * not trusted. Several calls ask the server once. Resolves with the reply to `ps`, or `null`.
    */
-  async verify(time = VERIFY_TIME) {
+  async verify(time = this.#patience) {
     if (this.state !== 'open') {
-      if (Date.now() - this.#began < 1000) return null;
+      // An attempt gets half the time that an answer gets.
+      if (Date.now() - this.#began < this.#patience / 2) return null;
       this.#attempt = 0;
+      this.#tire();
       this.#connect();
       return null;
     }
     const socket = this.#socket;
-    const timer = setTimeout(() => socket === this.#socket && this.#connect(), time);
-    const reply = await this.request('ps', {}, { again: false }).catch(() => null);
+    const timer = setTimeout(() => {
+      if (socket !== this.#socket) return;
+      this.#tire();
+      this.#connect();
+    }, time);
+    this.#verifying ??= this.request('ps', {}, { again: false }).catch(() => null).finally(() => { this.#verifying = null; });
+    const reply = await this.#verifying;
     clearTimeout(timer);
+    if (reply) this.#patience = VERIFY_TIME;
     return reply;
+  }
+
+  /** A server that is only slow does not get faster by more connections. */
+  #tire() {
+    this.#patience = Math.min(LONGEST_VERIFY_TIME, 2 * this.#patience);
   }
 
   /**
    * Sends a request. Resolves with its reply, rejects with a `RequestError`. A request that only
-   * reads is sent again after a loss; with `again: false` it fails instead.
+   * reads is sent again after a loss; with `again: false` it fails instead. Once `signal` is
+   * aborted, nobody waits for the reply.
    */
-  request(type, fields = {}, { again = true } = {}) {
+  request(type, fields = {}, { again = true, signal } = {}) {
     return new Promise((resolve, reject) => {
       if (this.state !== 'open' && !again) return reject(new RequestError(LOST));
       const id = this.#nextId++;
       const line = JSON.stringify({ type, id, ...fields });
       this.#replies.set(id, { line, again, resolve, reject });
+      signal?.addEventListener('abort', () => this.#replies.delete(id));
       if (this.state === 'open') this.#socket.send(line);
     });
   }

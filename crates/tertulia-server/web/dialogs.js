@@ -154,7 +154,7 @@ export function showHelp() {
 /** Shows a menu at a button. Items are `[label, run, key]`. */
 export function menu(button, items) {
   const shown = element('div', { class: 'menu', popover: 'auto', role: 'menu' },
-    ...items.map(([label, run, key]) => element('button', { type: 'button', role: 'menuitem', onclick: () => {
+    ...items.filter(Boolean).map(([label, run, key]) => element('button', { type: 'button', role: 'menuitem', onclick: () => {
       shown.hidePopover();
       run();
     } }, element('span', {}, label), key && element('kbd', {}, key))));

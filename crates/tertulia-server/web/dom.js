@@ -21,6 +21,34 @@ function assemble(made, attributes, children) {
   return made;
 }
 
+/** Names of the children that `reconcile` has drawn, and what they show. */
+const drawn = new WeakMap();
+
+/**
+ * Makes the children of `parent` those of `items`, in their order. The child of a key stays, with
+ * its focus and place, and is updated if `words(item)` has changed. `draw()` returns an empty child,
+ * `update(child, item)` fills it.
+ */
+export function reconcile(parent, items, { key, words, draw, update }) {
+  const wanted = new Set(items.map(key));
+  const there = new Map();
+  for (const child of [...parent.children]) {
+    const name = drawn.get(child)?.key;
+    if (wanted.has(name)) there.set(name, child);
+    else child.remove();
+  }
+  let next = parent.firstElementChild;
+  for (const item of items) {
+    const name = key(item);
+    const child = there.get(name) ?? draw();
+    const shown = words(item);
+    if (drawn.get(child)?.shown !== shown) update(child, item);
+    drawn.set(child, { key: name, shown });
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
 /** Shows HTML that the server has rendered. */
 export function fill(target, html) {
   const template = document.createElement('template');
@@ -31,6 +59,9 @@ export function fill(target, html) {
   }
   target.replaceChildren(template.content);
 }
+
+/** Address of the product's own sign. */
+export const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 const ICONS = {
   back: 'M15 5l-7 7 7 7',
@@ -110,17 +141,34 @@ export function toast(text, { tone = 'note', action } = {}) {
   setTimeout(end, tone === 'error' ? 12_000 : 6_000);
 }
 
-/** Shows why a request failed. */
-export function complain(error) {
-  toast(error.hint ? `${error.message} (${error.hint})` : error.message, { tone: 'error' });
+/** Shows why a request failed, with a way to try it `again`. */
+export function complain(error, again) {
+  const words = error.hint ? `${error.message} (${error.hint})` : error.message;
+  toast(words, { tone: 'error', action: again && { label: 'Try again', run: again } });
+}
+
+/** Says that this login may only read, where it may. */
+export function readOnly() {
+  return element('span', { class: 'tag', 'data-reads': '', title: 'This login may only read' }, 'read-only');
+}
+
+/** Rows that stand for what is still loading. */
+export function ghosts(count) {
+  return Array.from({ length: count }, () => element('li', { class: 'ghost', 'aria-hidden': 'true' }));
+}
+
+/** Says in place of a part of the page why it cannot be shown, with a way to try it `again`. */
+export function failed(error, again) {
+  return element('div', { class: 'empty' }, element('p', {}, error.message), error.hint && element('p', { class: 'dim' }, error.hint),
+    again && element('div', { class: 'buttons' }, element('button', { type: 'button', onclick: again }, 'Try again')));
 }
 
 /** Copies a text, and says so on the button. */
 export async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
-    button.classList.add('done');
-    setTimeout(() => button.classList.remove('done'), 1200);
+    button.classList.add('is-done');
+    setTimeout(() => button.classList.remove('is-done'), 1200);
     announce('Copied');
   } catch {
     toast('The browser does not allow copying here', { tone: 'warning' });

@@ -6,23 +6,25 @@ import { showHelp } from './dialogs.js';
 /** Handles keys for `app`. */
 export function listenToKeys(app) {
   const session = (run) => () => app.view?.transcript && run(app.view);
-  const plain = {
+  const reading = {
     '/': () => { app.showList(); app.list.focusSearch(); },
     j: () => app.list.move(1),
     k: () => app.list.move(-1),
-    n: () => app.go('/new'),
     s: () => app.go('/stats'),
-    u: () => app.undo(),
     '?': () => showHelp(),
-    i: session((view) => view.composer.focus()),
     '[': session((view) => view.transcript.step(-1)),
     ']': session((view) => view.transcript.step(1)),
     G: session((view) => view.transcript.goToEnd()),
-    r: session((view) => view.rename()),
-    t: session((view) => view.tag()),
-    f: session((view) => view.fork()),
-    l: session((view) => view.family()),
-    x: session((view) => view.trash()),
+    l: session((view) => view.actions.family()),
+  };
+  const writing = {
+    n: () => app.go('/new'),
+    u: () => app.undo(),
+    i: session((view) => view.composer.focus()),
+    r: session((view) => view.actions.rename()),
+    t: session((view) => view.actions.tag()),
+    f: session((view) => view.actions.fork()),
+    x: session((view) => view.actions.trash()),
   };
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open], [popover]')) return;
@@ -32,7 +34,7 @@ export function listenToKeys(app) {
       if (escape(app, event.target)) event.preventDefault();
       return;
     }
-    const run = !isEditable(event.target) && plain[event.key];
+    const run = !isEditable(event.target) && (reading[event.key] ?? (app.mayWrite && writing[event.key]));
     if (!run) return;
     event.preventDefault();
     run();
@@ -45,8 +47,8 @@ function escape(app, target) {
     if (!app.list.clearSearch()) target.blur();
     return true;
   }
-  if (app.view?.isAnswering) {
-    app.view.cancel();
+  if (app.mayWrite && app.view?.isAnswering) {
+    app.view.actions.cancel();
     return true;
   }
   if (isEditable(target)) {

@@ -1,6 +1,6 @@
 // The page for a new session: a chat, a team or a pair, with its agents, model and first message.
 
-import { complain, element, iconButton } from './dom.js';
+import { complain, element, failed, ghosts, iconButton } from './dom.js';
 import { agentSelect, labelled, modelField, policySelect } from './dialogs.js';
 import { draft, keepDraft } from './store.js';
 
@@ -9,8 +9,22 @@ const KINDS = [['chat', 'Chat', 'One agent'], ['team', 'Team', 'Several agents a
 const DRAFT = 'new';
 
 /** Shows the form in `app`. Returns its element. */
-export async function newSession(app) {
-  const { agents, teams } = await app.connection.request('catalog');
+export function newSession(app) {
+  const body = element('div', { class: 'column new' }, element('ul', { class: 'rows', 'aria-label': 'Loading' }, ...ghosts(4)));
+  const left = new AbortController();
+  const load = () => app.connection.request('catalog', {}, { signal: left.signal }).then((catalog) => {
+    const shown = form(app, catalog);
+    body.replaceWith(shown);
+    shown.querySelector('input:checked').focus();
+  }).catch((error) => body.replaceChildren(failed(error, load)));
+  load();
+  const page = element('div', { class: 'page' },
+    element('header', { class: 'bar' }, iconButton('back', 'Back to the list', () => app.go('/'), { class: 'quiet back' }),
+      element('div', { class: 'heading' }, element('h1', {}, 'New session'))), body);
+  return { node: page, close: () => left.abort() };
+}
+
+function form(app, { agents, teams }) {
   const usual = (agents.find((agent) => agent.is_default && agent.ready) ?? agents.find((agent) => agent.ready))?.name;
   const agent = agentSelect(agents, usual);
   const model = modelField(app.connection, agent);
@@ -59,11 +73,8 @@ export async function newSession(app) {
       button.disabled = false;
     }
   };
-  return element('div', { class: 'page' },
-    element('header', { class: 'bar' }, iconButton('back', 'Back to the list', () => app.go('/'), { class: 'quiet back' }),
-      element('div', { class: 'heading' }, element('h1', {}, 'New session'))),
-    element('form', { class: 'column new', onsubmit: create },
-      element('fieldset', { class: 'kinds' }, element('legend', { class: 'unseen' }, 'Kind'), ...kinds),
-      fields, labelled('Tool policy', policy), labelled('First message', text),
-      element('div', { class: 'buttons' }, element('button', { class: 'primary' }, 'Create session'))));
+  return element('form', { class: 'column new', onsubmit: create },
+    element('fieldset', { class: 'kinds' }, element('legend', { class: 'unseen' }, 'Kind'), ...kinds),
+    fields, labelled('Tool policy', policy), labelled('First message', text),
+    element('div', { class: 'buttons' }, element('button', { class: 'primary' }, 'Create session')));
 }

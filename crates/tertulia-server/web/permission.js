@@ -1,8 +1,8 @@
 // Permission requests: what the agent wants to do, above the input, with the buttons and keys that
 // answer. The first answer of any frontend counts.
 
+import { decorate } from './decorate.js';
 import { announce, element, fill, isEditable } from './dom.js';
-import { decorate } from './transcript.js';
 
 /** Keys that answer while nothing is typed; with Alt they answer anywhere. */
 const KEYS = { y: 'yes', a: 'always', n: 'no', w: 'words' };
@@ -12,37 +12,38 @@ const RENDER_TIME = 500;
 
 export class Permission {
   node = element('section', { class: 'permission', 'aria-label': 'Permission request', hidden: true });
-  #requests = new Map();
+  /** Open requests, oldest first. */
+  #requests = [];
+  /** The request that is shown. */
+  #shown = null;
+  /** Rendered previews by tool call; `null` if the server has not rendered one in time. */
+  #previews = new Map();
   #renderPreview;
   #answer;
+  #mayAnswer;
+  #count = element('span', { class: 'facts' });
   #words = null;
 
-  /** `answer(toolId, verdict, reason)` sends a verdict. */
-  constructor({ renderPreview, answer }) {
+  /** `answer(toolId, verdict, reason)` sends a verdict, if this login may do that: `mayAnswer()`. */
+  constructor({ renderPreview, answer, mayAnswer }) {
     this.#renderPreview = renderPreview;
     this.#answer = answer;
+    this.#mayAnswer = mayAnswer;
   }
 
-  get isOpen() {
-    return this.#requests.size > 0;
+  /** Shows the requests that are open, each once its preview is rendered: buttons that move are pressed by mistake. */
+  show(requests) {
+    const known = new Set(this.#requests.map(({ call }) => call.id));
+    this.#requests = requests;
+    for (const request of requests) if (!known.has(request.call.id)) this.#prepare(request);
+    this.#draw();
   }
 
-  /** Shows a request once its preview is rendered: buttons that move are pressed by mistake. */
-  async ask(request) {
+  async #prepare(request) {
     const { id, name } = request.call;
-    this.#requests.set(id, request);
     announce(`Permission request: ${name}. ${request.preview.slice(0, 200)}`, true);
-    const late = new Promise((resolve) => setTimeout(resolve, RENDER_TIME));
-    request.html = await Promise.race([this.#renderPreview(request.preview).catch(() => null), late]);
-    if (this.#requests.get(id) === request) this.#draw();
-  }
-
-  settle(toolId) {
-    if (this.#requests.delete(toolId)) this.#draw();
-  }
-
-  clear() {
-    this.#requests.clear();
+    const late = new Promise((resolve) => setTimeout(() => resolve(null), RENDER_TIME));
+    this.#previews.set(id, await Promise.race([this.#renderPreview(request.preview).catch(() => null), late]));
     this.#draw();
   }
 
@@ -50,24 +51,23 @@ export class Permission {
   key(event) {
     const code = event.code?.startsWith('Key') ? event.code.slice(3).toLowerCase() : '';
     const key = event.altKey ? code : event.key;
-    if (!this.isOpen || !KEYS[key] || event.ctrlKey || event.metaKey) return false;
+    if (!this.#shown || !this.#mayAnswer() || !KEYS[key] || event.ctrlKey || event.metaKey) return false;
     if (!event.altKey && isEditable(event.target)) return false;
     this.#choose(KEYS[key]);
     return true;
   }
 
   #choose(verdict) {
-    const [request] = this.#requests.values();
     if (verdict === 'words') return this.#askWords();
-    this.#send(request, verdict);
+    this.#send(this.#shown, verdict);
   }
 
   #send(request, verdict, reason) {
-    for (const button of this.node.querySelectorAll('button')) button.disabled = true;
-    const enable = () => {
-      for (const button of this.node.querySelectorAll('button')) button.disabled = false;
+    const enable = (isEnabled) => {
+      for (const button of this.node.querySelectorAll('button')) button.disabled = !isEnabled;
     };
-    this.#answer(request.call.id, verdict, reason).catch(enable);
+    enable(false);
+    this.#answer(request.call.id, verdict, reason).catch(() => enable(true));
   }
 
   #askWords() {
@@ -76,11 +76,21 @@ export class Permission {
   }
 
   #draw() {
-    const [request] = this.#requests.values();
-    this.node.hidden = !request;
-    if (!request) return this.node.replaceChildren();
+    const [request] = this.#requests;
+    const isReady = request && this.#previews.has(request.call.id);
+    this.#count.textContent = this.#requests.length > 1 ? ` and ${this.#requests.length - 1} more` : '';
+    if (isReady && request === this.#shown) return;
+    this.#shown = isReady ? request : null;
+    this.node.hidden = !isReady;
+    this.node.replaceChildren(...(isReady ? this.#parts(request) : []));
+    const open = new Set(this.#requests.map(({ call }) => call.id));
+    for (const id of this.#previews.keys()) if (!open.has(id)) this.#previews.delete(id);
+  }
+
+  #parts(request) {
     const preview = element('div', { class: 'preview', tabindex: '0' }, element('pre', {}, request.preview));
-    if (request.html) fill(preview, request.html);
+    const html = this.#previews.get(request.call.id);
+    if (html) fill(preview, html);
     decorate(preview);
     const button = (verdict, label, key, kind = '') => element('button', {
       type: 'button', class: kind, title: `${label} (Alt+${key.toUpperCase()}, or ${key} while you do not type)`,
@@ -91,14 +101,13 @@ export class Permission {
       event.preventDefault();
       this.#send(request, 'no', reason.value.trim() || undefined);
     } }, reason, element('button', { class: 'danger' }, 'Deny'));
-    const more = this.#requests.size - 1;
-    this.node.replaceChildren(
-      element('h2', {}, `Allow ${request.call.name}? `, element('span', { class: `risk ${request.risk}` }, `${request.risk} risk`),
-        more > 0 && element('span', { class: 'facts' }, ` and ${more} more`)),
-      preview,
-      element('div', { class: 'buttons' }, button('yes', 'Allow once', 'y', 'primary'), button('always', 'Always', 'a'),
+    return [
+      element('h2', {}, `Allow ${request.call.name}? `, element('span', { class: `risk ${request.risk}` }, `${request.risk} risk`), this.#count),
+      request.folder && element('p', { class: 'facts' }, 'in ', element('code', {}, request.folder)),
+      element('div', { class: 'what' }, preview, element('p', { class: 'facts' }, 'Always allows: ', element('code', {}, request.key))),
+      element('div', { class: 'buttons', 'data-writes': '' }, button('yes', 'Allow once', 'y', 'primary'), button('always', 'Always', 'a'),
         button('no', 'Deny', 'n', 'danger'), button('words', 'Deny with words…', 'w')),
-      element('p', { class: 'facts' }, 'Always allows: ', element('code', {}, request.key)),
-      this.#words);
+      element('p', { class: 'facts', 'data-reads': '' }, 'This login may only read: it is answered elsewhere.'),
+      this.#words];
   }
 }

@@ -1,32 +1,56 @@
 // Statistics: totals, and plots drawn as SVG. Shapes have attributes and classes only, so the style
 // sheet colours them.
 
-import { compact, counted, element, iconButton, svg } from './dom.js';
+import { compact, counted, element, failed, ghosts, iconButton, svg } from './dom.js';
 
 const SPANS = [['7d', '7 days'], ['30d', '30 days'], ['365d', 'a year'], ['', 'all time']];
+const DAY = 86_400_000;
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
 /** Shows the statistics in `app`. Returns their element. */
-export async function statistics(app) {
+export function statistics(app) {
   const body = element('div', { class: 'column stats' });
   const select = element('select', { 'aria-label': 'Period', onchange: () => show() },
     ...SPANS.map(([value, words]) => element('option', { value, selected: value === '30d' }, words)));
+  let underway = new AbortController();
   const show = async () => {
+    underway.abort();
+    underway = new AbortController();
+    const { signal } = underway;
     const since = select.value || undefined;
-    const ask = (by) => app.connection.request('stats', { since, by }).then((reply) => reply.stats);
-    const [days, models, agents] = await Promise.all([ask('day'), ask('model'), ask('agent')]);
-    body.replaceChildren(totals(days.totals),
-      section('Messages by day', columns(days.by.rows.map((row) => ({ label: row.key, value: row.messages })))),
-      section('Tokens by model', bars(models.by.rows.map((row) => ({ label: row.key, value: sum(row.tokens) })))),
-      section('Messages by agent', bars(agents.by.rows.map((row) => ({ label: row.key, value: row.messages })))),
-      section('Tools', bars(days.tools.map((tool) => ({ label: tool.name, value: tool.calls })))),
-      section('Busiest hours', heat(days.heat)));
+    const ask = (by) => app.connection.request('stats', { since, by }, { signal }).then((reply) => reply.stats);
+    body.replaceChildren(element('ul', { class: 'rows', 'aria-label': 'Loading' }, ...ghosts(5)));
+    try {
+      const [days, models, agents] = [await ask('day'), await ask('model'), await ask('agent')];
+      body.replaceChildren(totals(days.totals),
+        section('Messages by day', columns(everyDay(days.by.rows.map((row) => ({ label: row.key, value: row.messages }))))),
+        section('Tokens by model', bars(models.by.rows.map((row) => ({ label: row.key, value: sum(row.tokens) })))),
+        section('Messages by agent', bars(agents.by.rows.map((row) => ({ label: row.key, value: row.messages })))),
+        section('Tools', bars(days.tools.map((tool) => ({ label: tool.name, value: tool.calls })))),
+        section('Busiest hours', heat(days.heat)));
+    } catch (error) {
+      body.replaceChildren(failed(error, show));
+    }
   };
-  await show();
-  return element('div', { class: 'page' },
+  show();
+  const page = element('div', { class: 'page' },
     element('header', { class: 'bar' }, iconButton('back', 'Back to the list', () => app.go('/'), { class: 'quiet back' }),
       element('div', { class: 'heading' }, element('h1', {}, 'Statistics')), select),
     body);
+  return { node: page, close: () => underway.abort() };
+}
+
+/** Adds the days without messages. */
+export function everyDay(rows) {
+  const known = new Map(rows.map((row) => [row.label, row]));
+  const days = rows.map(({ label }) => Date.parse(`${label}T00:00:00Z`));
+  if (!days.length || days.some(Number.isNaN)) return rows;
+  const filled = [];
+  for (let day = Math.min(...days); day <= Math.max(...days); day += DAY) {
+    const label = new Date(day).toISOString().slice(0, 10);
+    filled.push(known.get(label) ?? { label, value: 0 });
+  }
+  return filled;
 }
 
 const sum = (tokens) => tokens.input + tokens.output;
@@ -49,7 +73,7 @@ function columns(rows) {
   const step = 720 / Math.max(14, rows.length);
   const shapes = rows.map(({ label, value }, at) => {
     const height = (value / most) * 120;
-    return svg('rect', { class: 'bar', x: at * step, y: 130 - height, width: Math.max(1, step - 2), height, rx: 2 },
+    return svg('rect', { class: 'column-bar', x: at * step, y: 130 - height, width: Math.max(1, step - 2), height, rx: 2 },
       svg('title', {}, `${label}: ${value}`));
   });
   return svg('svg', { viewBox: '0 0 720 152', role: 'img', 'aria-label': `${counted(rows.length, 'day')}, at most ${most}` },
@@ -66,7 +90,7 @@ function bars(rows) {
   return element('ul', { class: 'bars' }, ...shown.map(({ label, value }) => element('li', {},
     element('span', { class: 'label', title: label }, label || 'unknown'),
     svg('svg', { viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-      svg('rect', { class: 'bar', width: Math.max(0.5, (value / most) * 100), height: 8 })),
+      svg('rect', { class: 'column-bar', width: Math.max(0.5, (value / most) * 100), height: 8 })),
     element('span', { class: 'number' }, compact(value)))));
 }
 

@@ -42,7 +42,11 @@ export function keepDraft(sessionId, text) {
   write(DRAFT + sessionId, text);
 }
 
-/** Messages that are sent, or wait for the connection, until they are in the log. */
+/**
+ * Messages that are written here, until they are in the log. Each is `unsent` until the server has accepted
+ * it; from then on only the server says what becomes of it: it is said, or withdrawn and a `draft`, which
+ * nothing but the user sends again. One that the server will not take is `refused`.
+ */
 export class Outbox extends EventTarget {
   #connection;
   #items;
@@ -89,8 +93,17 @@ export class Outbox extends EventTarget {
     if (item) this.#sendItem(item);
   }
 
+  /** Notes that a message is not sent, unless the user has removed it. */
+  withdraw(clientId, reason) {
+    const item = this.#items.find((one) => one.client_id === clientId);
+    if (!item) return;
+    if (reason === 'removed') return this.remove(clientId);
+    Object.assign(item, { state: 'draft', reason });
+    this.#changed();
+  }
+
   #sendAll() {
-    for (const item of this.#items) if (item.state !== 'refused') this.#sendItem(item);
+    for (const item of this.#items) if (item.state === 'unsent' || item.state === 'accepted') this.#sendItem(item);
   }
 
   async #sendItem(item) {
@@ -98,15 +111,20 @@ export class Outbox extends EventTarget {
     this.#underway.add(item.client_id);
     try {
       const { session: session_id, text, client_id } = item;
-      const reply = await this.#connection.request('say', { session_id, text, client_id }, { again: false });
-      item.state = 'accepted';
+      // What was accepted is not sent twice: the server tells what became of it.
+      const again = item.state === 'accepted' || undefined;
+      const reply = await this.#connection.request('say', { session_id, text, client_id, again }, { again: false });
+      if (reply.type === 'withdrawn') Object.assign(item, { state: 'draft', reason: reply.reason });
+      else item.state = 'accepted';
       if (reply.duplicate) this.dispatchEvent(new CustomEvent('duplicate', { detail: item }));
     } catch (error) {
-      item.state = error.kind === 'lost' ? 'unsent' : 'refused';
+      if (error.kind === 'lost') return;
+      item.state = 'refused';
       item.problem = error.hint ? `${error.message} (${error.hint})` : error.message;
+    } finally {
+      this.#underway.delete(item.client_id);
+      this.#changed();
     }
-    this.#underway.delete(item.client_id);
-    this.#changed();
   }
 
   #changed() {

@@ -2,8 +2,8 @@
 // and tool calls, notices, and messages that are not in the log yet. Text appears at once as text,
 // and the server renders it several times a second.
 
+import { decorate } from './decorate.js';
 import { element, fill } from './dom.js';
-import { decorate } from './transcript.js';
 
 /** Pause between two renderings of the same answer, in milliseconds. */
 const RENDER_PAUSE = 120;
@@ -171,6 +171,15 @@ function summarise(given) {
   return line.length > 90 ? `${line.slice(0, 90)}…` : line;
 }
 
+/** Why a message was not sent. */
+const REASONS = {
+  cancelled: 'cancelled',
+  stopped: 'the session was stopped',
+  holder_ended: 'the session was closed',
+  restarted: 'the server was restarted',
+  refused: 'refused',
+};
+
 /** The live part as a whole. */
 export class Stream {
   node = element('div', { class: 'stream' });
@@ -184,16 +193,18 @@ export class Stream {
   #answers = element('div');
   #todos = element('ul', { class: 'todos', hidden: true });
   #notices = element('div', { class: 'notices' });
+  #retry = element('div', { class: 'buttons', hidden: true, 'data-writes': '' });
+  #stale = element('p', { class: 'notice warning', role: 'status', hidden: true });
   #pending = element('div', { class: 'pending' });
   #onPending;
 
-  /** `grow` runs a change and follows the end; `onPending` has `retry(id)` and `discard(id)`. */
+  /** `grow` runs a change and follows the end; `onPending` has `retry(id)`, `discard(item)` and `edit(item)`. */
   constructor({ render, grow, voice, onPending }) {
     this.#render = render;
     this.#grow = grow;
     this.#voice = voice;
     this.#onPending = onPending;
-    this.node.append(this.#answers, this.#todos, this.#notices, this.#pending);
+    this.node.append(this.#answers, this.#todos, this.#notices, this.#retry, this.#stale, this.#pending);
   }
 
   /** Forgets the answer in progress: the turn is over, or its state is sent anew. */
@@ -266,6 +277,24 @@ export class Stream {
     });
   }
 
+  /** Offers to ask again, by `run`, or no longer. */
+  showRetry(run) {
+    if (this.#retry.hidden === !run) return;
+    this.#grow(() => {
+      this.#retry.hidden = !run;
+      this.#retry.replaceChildren(...(run ? [element('button', { type: 'button', onclick: run }, 'Try again')] : []));
+    });
+  }
+
+  /** Says that the transcript lacks something, or no longer. */
+  showStale(words) {
+    if (this.#stale.textContent === (words ?? '')) return;
+    this.#grow(() => {
+      this.#stale.hidden = !words;
+      this.#stale.textContent = words ?? '';
+    });
+  }
+
   clearNotices() {
     this.#notices.replaceChildren();
   }
@@ -279,15 +308,21 @@ export class Stream {
     const words = {
       unsent: 'not sent yet: waiting for the connection',
       accepted: isAnswering ? 'queued: sent when the current answer ends' : 'sending…',
+      queued: 'queued: sent when the current answer ends',
+      draft: `not sent: ${REASONS[item.reason] ?? 'a draft'}`,
       refused: `not sent: ${item.problem}`,
     };
-    const isRefused = item.state === 'refused';
+    const button = (label, run) => element('button', { type: 'button', onclick: () => run(item) }, label);
+    const { retry, discard, edit } = this.#onPending;
+    const buttons = {
+      queued: [button('Edit', edit), button('Remove', discard)],
+      draft: [button('Edit', edit), button('Discard', discard)],
+      refused: [button('Try again', ({ client_id: id }) => retry(id)), button('Discard', discard)],
+    };
     return element('article', { class: `entry human waiting ${item.state}` },
       element('header', {}, element('strong', {}, 'You'), ' ', element('span', { class: 'facts' }, words[item.state] ?? '')),
       element('div', { class: 'text plain' }, item.text),
-      isRefused && element('div', { class: 'buttons' },
-        element('button', { type: 'button', onclick: () => this.#onPending.retry(item.client_id) }, 'Try again'),
-        element('button', { type: 'button', onclick: () => this.#onPending.discard(item.client_id) }, 'Discard')));
+      buttons[item.state] && element('div', { class: 'buttons' }, ...buttons[item.state]));
   }
 
   #current() {

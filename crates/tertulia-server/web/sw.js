@@ -54,6 +54,11 @@ async function keepShell() {
   if (!response?.ok || response.redirected) return;
   const shell = await caches.open(SHELL);
   const page = await response.clone().text();
+  const names = new Set(page.match(/\/assets\/[\w./-]+/g));
   await shell.put('/', response);
-  await shell.addAll([...new Set(page.match(/\/assets\/[\w.-]+/g))]);
+  await shell.addAll([...names]);
+  for (const { url } of await shell.keys()) {
+    const { pathname } = new URL(url);
+    if (pathname !== '/' && !names.has(pathname)) await shell.delete(url);
+  }
 }

@@ -2,7 +2,9 @@
 // for the entries outside of the window, so that the scroll bar tells the truth. What is being read
 // stays where it is while entries come and go around it.
 
-import { copy, element, fill, iconButton, shortTime } from './dom.js';
+import { decorate } from './decorate.js';
+import { copy, element, fill, ghosts, iconButton } from './dom.js';
+import { Follower } from './scroll.js';
 
 /** Entries that are asked for at once. */
 const PAGE = 60;
@@ -10,8 +12,8 @@ const PAGE = 60;
 const MOST = 200;
 /** Browsers limit the height of an element. A spacer stays far below. */
 const TALLEST_SPACER = 4_000_000;
-/** Distance to the end within which the transcript follows new text, in pixels. */
-const NEAR_END = 60;
+/** Distance to the end from which there is a button that leads there, in pixels. */
+const FAR_FROM_END = 60;
 
 export class Transcript {
   /** Sequence number of the last entry of the log. */
@@ -24,10 +26,10 @@ export class Transcript {
   #moreBefore = false;
   #moreAfter = false;
   #isLoading = false;
-  #sticks = true;
   #marked = 0;
   #average = 120;
   #view;
+  #follower;
   #fetchPage;
   #actions;
   #top = element('div', { class: 'spacer', 'aria-hidden': 'true' });
@@ -46,6 +48,7 @@ export class Transcript {
     const inner = element('div', { class: 'column' }, this.#top, this.#list, this.#bottom, live);
     this.#view = element('div', { class: 'transcript', tabindex: '0', role: 'region', 'aria-label': 'Transcript' }, inner);
     this.node = element('div', { class: 'transcript-frame' }, this.#view, this.#toEnd);
+    this.#follower = new Follower(this.#view, { isComplete: () => !this.#moreAfter, rested: () => this.#rested() });
     let isPlanned = false;
     this.#view.addEventListener('scroll', () => {
       if (isPlanned) return;
@@ -56,15 +59,20 @@ export class Transcript {
       });
     }, { passive: true });
     this.#list.addEventListener('click', (event) => this.#clicked(event));
-    new ResizeObserver(() => this.keepEnd()).observe(this.#view);
+  }
+
+  /** Shows something in place of the entries. */
+  showInstead(...nodes) {
+    this.#list.replaceChildren(...nodes);
   }
 
   /** Shows the end, or the entries around `seq`. Returns the page. */
   async open(seq) {
+    if (!this.#last) this.showInstead(element('ul', { class: 'rows' }, ...ghosts(3)));
     const page = await this.#fetchPage({ around: seq || undefined, limit: PAGE });
     this.#replaceAll(page);
     if (seq) this.mark(seq);
-    else this.#scrollToEnd();
+    else this.#showEnd();
     return page;
   }
 
@@ -82,12 +90,12 @@ export class Transcript {
     this.head = Math.max(this.head, page.head);
     if (this.#moreAfter) {
       this.#anchored(() => this.#space());
-      this.#toEnd.classList.add('new');
+      this.#toEnd.classList.add('is-new');
       return page;
     }
     if (page.more_after) {
       // Too much has happened to show every entry that was missed.
-      if (this.#sticks) return this.open(0);
+      if (this.#follower.isFollowing) return this.open(0);
       this.#moreAfter = true;
       this.#anchored(() => {});
       return page;
@@ -95,9 +103,9 @@ export class Transcript {
     this.#anchored(() => {
       this.#last = Math.max(this.#last, page.last);
       this.#put(page.entries.filter((entry) => entry.seq >= this.#first));
-      if (this.#sticks) this.#prune('top');
+      if (this.#follower.isFollowing) this.#prune('top');
     });
-    this.#toEnd.classList.toggle('new', !this.#sticks);
+    this.#toEnd.classList.toggle('is-new', !this.#follower.isFollowing);
     return page;
   }
 
@@ -109,21 +117,21 @@ export class Transcript {
 
   async goToEnd() {
     if (this.#moreAfter) await this.open(0);
-    this.#scrollToEnd();
+    this.#showEnd();
   }
 
   /** Marks an entry, unfolds what hides it and scrolls to it. */
   mark(seq) {
     this.#marked = seq;
-    this.#sticks = false;
-    for (const old of this.#list.querySelectorAll('.marked')) old.classList.remove('marked');
+    this.#follower.stop();
+    for (const old of this.#list.querySelectorAll('.is-marked')) old.classList.remove('is-marked');
     const target = this.#find(seq);
     if (!target) return;
-    target.classList.add('marked');
+    target.classList.add('is-marked');
     for (let up = target; up && up !== this.#list; up = up.parentElement) {
       if (up.localName === 'details') up.open = true;
     }
-    target.scrollIntoView({ block: 'center' });
+    this.#follower.move(() => target.scrollIntoView({ block: 'center' }));
     this.#list.querySelector(`#e${CSS.escape(seq)}`)?.closest('.entry')?.focus({ preventScroll: true });
   }
 
@@ -133,9 +141,9 @@ export class Transcript {
     const people = [...this.#list.querySelectorAll('.entry.human')];
     const place = (node) => node.getBoundingClientRect().top - edge;
     const target = direction > 0 ? people.find((node) => place(node) > 24) : people.findLast((node) => place(node) < -8);
-    if (target) this.#view.scrollTop += place(target) - 12;
-    else if (direction > 0) this.goToEnd();
-    else this.#view.scrollTop = 0;
+    if (!target && direction > 0) return this.goToEnd();
+    this.#follower.stop();
+    this.#follower.moveTo(target ? this.#view.scrollTop + place(target) - 12 : 0);
   }
 
   /** Hides calls without a result in the last turn, which the live part shows instead. */
@@ -144,22 +152,29 @@ export class Transcript {
     this.#entries.forEach(({ node }, at) => node.classList.toggle('unsettled', isHidden && at > start));
   }
 
-  /** Runs a change of the live part, and follows it if the end is in view. */
+  /** Runs a change of the live part, which is followed if the end is. */
   grow(change) {
     change();
-    this.keepEnd();
+    this.#follower.keepEnd();
+    this.#showArrow();
   }
 
-  /** Keeps the end in view, if it was. */
-  keepEnd() {
-    if (this.#sticks && !this.#moreAfter) this.#scrollToEnd();
+  #showEnd() {
+    this.#follower.toEnd();
+    this.#toEnd.classList.remove('is-new');
+    this.#showArrow();
   }
 
-  #scrollToEnd() {
-    this.#sticks = true;
-    this.#view.scrollTop = this.#view.scrollHeight;
-    this.#toEnd.hidden = true;
-    this.#toEnd.classList.remove('new');
+  /** Shows the way to the end, where that is out of view. */
+  #showArrow() {
+    const isHere = this.#follower.isFollowing || this.#follower.distance < FAR_FROM_END;
+    this.#toEnd.hidden = isHere && !this.#moreAfter;
+  }
+
+  /** The user has scrolled, and let go. */
+  #rested() {
+    if (this.#follower.isFollowing) this.goToEnd();
+    else this.#showArrow();
   }
 
   #find(seq) {
@@ -208,13 +223,13 @@ export class Transcript {
     const node = holder.firstElementChild ?? holder;
     node.classList.add('entry');
     node.tabIndex = -1;
-    if (entry.seq === this.#marked) node.classList.add('marked');
+    if (entry.seq === this.#marked) node.classList.add('is-marked');
     if (entry.speaker?.type === 'ai') node.classList.add(this.#actions.voice(entry.speaker.name));
     decorate(node);
     const header = node.querySelector(':scope > header');
     header?.append(element('span', { class: 'actions' },
       entry.text && iconButton('copy', 'Copy message', (event) => copy(entry.text, event.currentTarget)),
-      iconButton('fork', 'Fork from here', () => this.#actions.fork(entry.seq))));
+      iconButton('fork', 'Fork from here', () => this.#actions.fork(entry.seq), { 'data-writes': '' })));
     return node;
   }
 
@@ -227,12 +242,10 @@ export class Transcript {
   }
 
   #scrolled() {
-    const { scrollTop, clientHeight, scrollHeight } = this.#view;
+    const { scrollTop, clientHeight } = this.#view;
     const above = this.#list.offsetTop;
     const below = this.#bottom.offsetTop;
-    const toEnd = scrollHeight - scrollTop - clientHeight;
-    this.#sticks = !this.#moreAfter && toEnd < NEAR_END;
-    this.#toEnd.hidden = this.#sticks || (!this.#moreAfter && toEnd < clientHeight);
+    this.#showArrow();
     if (this.#isLoading) return;
     if (this.#moreBefore && scrollTop < above - clientHeight * 3) this.#jump(scrollTop / above, 1, this.#first);
     else if (this.#moreBefore && scrollTop < above + clientHeight * 2) this.#more('before');
@@ -266,7 +279,7 @@ export class Transcript {
     await this.#load({ around: seq, limit: PAGE }, (page) => {
       this.#replaceAll(page);
       const target = this.#entries.find((one) => one.seq >= seq) ?? this.#entries.at(-1);
-      if (target) this.#view.scrollTop = target.node.offsetTop;
+      if (target) this.#follower.moveTo(target.node.offsetTop);
     });
   }
 
@@ -303,8 +316,8 @@ export class Transcript {
     const before = anchor && place(anchor).top;
     change();
     this.#space();
-    if (this.#sticks && !this.#moreAfter) this.#scrollToEnd();
-    else if (anchor?.node.isConnected) this.#view.scrollTop += place(anchor).top - before;
+    if (this.#follower.isFollowing && !this.#moreAfter) this.#follower.keepEnd();
+    else if (anchor?.node.isConnected) this.#follower.moveTo(this.#view.scrollTop + place(anchor).top - before);
   }
 
   /** Gives the spacers the height that the entries outside of the window probably have. */
@@ -315,19 +328,8 @@ export class Transcript {
     this.#top.style.height = this.#moreBefore ? tall(this.#first - 1) : '0';
     this.#bottom.style.height = this.#moreAfter ? tall(this.head - this.#last) : '0';
     this.live.hidden = this.#moreAfter;
-    if (this.#moreAfter) this.#toEnd.hidden = false;
+    this.#showArrow();
   }
-}
-
-/** Adds what the page has beyond the rendered text: copy buttons, and times of this time zone. */
-export function decorate(node) {
-  for (const pre of node.querySelectorAll('pre')) {
-    const frame = element('div', { class: 'code' });
-    pre.replaceWith(frame);
-    pre.tabIndex = 0;
-    frame.append(pre, iconButton('copy', 'Copy code', (event) => copy(pre.textContent, event.currentTarget)));
-  }
-  for (const time of node.querySelectorAll('time')) time.textContent = shortTime(time.dateTime);
 }
 
 /** Keeps folded parts open that were open. */
