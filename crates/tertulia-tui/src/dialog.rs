@@ -1,10 +1,8 @@
 //! Dialogs in front of everything else, which stay until they are answered.
 
-pub mod approval;
-pub mod confirm;
 pub mod failure;
-pub mod held;
+pub mod question;
 pub mod quiet;
-pub mod restore;
+pub mod subject;
 #[cfg(test)]
 mod tests;
