@@ -17,6 +17,27 @@ pub enum LiveCommand {
     /// Send a message; an empty one continues a pair's unfinished work, or asks the agent of a chat
     /// again.
     Say(String),
+    /// Queue a message behind the running turn.
+    Queue {
+        /// Id of the message.
+        client_id: String,
+        /// The words.
+        text: String,
+    },
+    /// Replace the words of a queued message; without words, let it and those after it wait meanwhile.
+    EditQueued {
+        /// Id of the message.
+        client_id: String,
+        /// The new words.
+        text: Option<String>,
+    },
+    /// Remove a queued message, or a draft.
+    Withdraw {
+        /// Id of the message.
+        client_id: String,
+    },
+    /// Keep what is in the input.
+    KeepDraft(String),
     /// Run a shell command of the user.
     Run(String),
     /// Speak as this person from now on, or as whom the team waits for.

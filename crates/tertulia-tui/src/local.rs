@@ -1,19 +1,20 @@
 //! A session in this process: its task runs on a worker of the runtime and speaks to the screen in
 //! data, so that drawing waits neither for an agent nor for a disk.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
 use tertulia_core::id::SessionId;
 use tertulia_engine::error::{ErrorBody, ErrorKind};
-use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
+use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState, Tone};
 use tertulia_engine::live::{CommandOutcome, SessionCommand};
+use tertulia_engine::message_queue::{MessageQueue, WithdrawReason};
 use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::{ChatAgent, Setup};
 use tertulia_engine::spec::AgentSpec;
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step};
-use tertulia_store::Sessions;
+use tertulia_store::{Sessions, UnsentMessage};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +28,20 @@ use crate::host::Host;
 /// store that does not tell of changes.
 const WATCH: Duration = Duration::from_secs(2);
 
-/// A command, and what cancels it.
-type Given = (LiveCommand, CancellationToken);
+/// Time without a key after which what is in the input is saved.
+const CALM: Duration = Duration::from_millis(300);
+
+/// What the session is asked for.
+#[derive(Debug)]
+enum Given {
+    /// A command, and what cancels it.
+    Command(LiveCommand, CancellationToken),
+    /// To run a turn with the next queued message.
+    Next,
+}
+
+/// What cancels the running command.
+type Cancel = Arc<Mutex<CancellationToken>>;
 
 /// Where the answer to the last permission request goes, and its ticket.
 type Question = Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>;
@@ -38,8 +51,13 @@ type Question = Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>;
 pub struct LocalSession {
     commands: mpsc::UnboundedSender<Given>,
     events: EventQueue<LiveEvent>,
-    /// Cancels the running command.
-    cancel: Mutex<CancellationToken>,
+    cancel: Cancel,
+    /// Changes of the queue, in their order.
+    changes: mpsc::UnboundedSender<LiveCommand>,
+    /// The messages that wait, once the session is open.
+    queue: Arc<OnceLock<MessageQueue>>,
+    /// Id of the input of this screen.
+    input: String,
     controls: Controls,
     question: Question,
     permissions: Permissions,
@@ -50,6 +68,9 @@ impl LocalSession {
     /// Opens a session in a task of its own.
     pub fn start(setup: Setup, host: Arc<dyn Host>, events: EventQueue<LiveEvent>) -> LocalSession {
         let (commands, mut taken) = mpsc::unbounded_channel();
+        let (changes, changed) = mpsc::unbounded_channel();
+        let (cancel, queue) = (Cancel::default(), Arc::new(OnceLock::new()));
+        let input = setup.sessions.clock().entry_id().to_string();
         let permissions = setup.options.rules.clone();
         let (controls, question) = (Controls::default(), Question::default());
         let state = permissions.state();
@@ -60,6 +81,9 @@ impl LocalSession {
             ticket: 0,
             session: Arc::new(Mutex::new(setup.target.id())),
             host: Some(host.clone()),
+            cancel: cancel.clone(),
+            queue: queue.clone(),
+            changes: Some((changed, commands.clone(), input.clone())),
         };
         let (sessions, id) = (setup.sessions.clone(), screen.session.clone());
         let watch = watch(sessions, id, events.clone(), host);
@@ -77,7 +101,10 @@ impl LocalSession {
         LocalSession {
             commands,
             events,
-            cancel: Mutex::default(),
+            cancel,
+            changes,
+            queue,
+            input,
             controls,
             question,
             permissions,
@@ -92,6 +119,19 @@ impl LocalSession {
 
     /// Sends a command.
     pub fn command(&self, command: LiveCommand) {
+        use LiveCommand::{EditQueued, KeepDraft, Queue, Withdraw};
+        if matches!(
+            command,
+            Queue { .. } | EditQueued { .. } | Withdraw { .. } | KeepDraft(_)
+        ) {
+            if let (KeepDraft(text), Some(queue)) = (&command, self.queue.get()) {
+                // At once, so that it is there when the session is closed.
+                queue.set_typed(&self.input, text.clone());
+            }
+            // A session that is gone has said so.
+            let _ = self.changes.send(command);
+            return;
+        }
         // A new command is not cancelled by what cancelled the one before, and can be cancelled before
         // it has begun. Leaving may still have to cancel the running one.
         let cancel = CancellationToken::new();
@@ -99,11 +139,14 @@ impl LocalSession {
             *locked(&self.cancel) = cancel.clone();
         }
         // A session that is gone has said so.
-        let _ = self.commands.send((command, cancel));
+        let _ = self.commands.send(Given::Command(command, cancel));
     }
 
     /// Stops the running turn.
     pub fn cancel(&self) {
+        if let Some(queue) = self.queue.get() {
+            queue.withdraw(WithdrawReason::Cancelled);
+        }
         locked(&self.cancel).cancel();
     }
 
@@ -153,6 +196,71 @@ struct ScreenObserver {
     session: Arc<Mutex<SessionId>>,
     /// Prepares another agent.
     host: Option<Arc<dyn Host>>,
+    cancel: Cancel,
+    queue: Arc<OnceLock<MessageQueue>>,
+    /// Changes of the queue, where the session is asked to go on, and the id of the input; taken when the
+    /// session is open.
+    changes: Option<Changes>,
+}
+
+type Changes = (
+    mpsc::UnboundedReceiver<LiveCommand>,
+    mpsc::UnboundedSender<Given>,
+    String,
+);
+
+/// Carries out the changes of the queue one after the other, so that they are written in their order.
+async fn change_queue(queue: MessageQueue, changes: Changes, events: EventQueue<LiveEvent>) {
+    let (mut changes, session, input) = changes;
+    queue.adopt_orphans().await;
+    let mut is_typing = false;
+    loop {
+        let change = match is_typing {
+            true => match tokio::time::timeout(CALM, changes.recv()).await {
+                Ok(change) => change,
+                Err(_) => {
+                    queue.save_typed().await;
+                    is_typing = false;
+                    continue;
+                }
+            },
+            false => changes.recv().await,
+        };
+        let Some(change) = change else { return };
+        let done = match change {
+            LiveCommand::KeepDraft(text) => {
+                queue.set_typed(&input, text);
+                is_typing = true;
+                Ok(())
+            }
+            LiveCommand::Queue { client_id, text } => {
+                let put = queue
+                    .put(UnsentMessage::typed(client_id, queue.now(), text))
+                    .await;
+                if put.is_ok() {
+                    // A session that is gone has withdrawn it.
+                    let _ = session.send(Given::Next);
+                }
+                put.map(drop)
+            }
+            LiveCommand::EditQueued { client_id, text } => match text {
+                Some(text) => queue.edit(&client_id, text).await.map(drop),
+                None => {
+                    queue.begin_editing(&client_id, 0);
+                    Ok(())
+                }
+            },
+            LiveCommand::Withdraw { client_id } => {
+                queue.remove(&client_id).await;
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = done {
+            let event = SessionEvent::notice(Tone::Error, error.sentence());
+            events.push(LiveEvent::Session(event));
+        }
+    }
 }
 
 /// Prepares an agent on a thread that may block.
@@ -236,9 +344,27 @@ impl Observer for ScreenObserver {
         locked(&self.question).take();
     }
 
-    fn opened(&mut self, _: Permissions) {}
+    fn opened(&mut self, _: Permissions, queue: &MessageQueue) {
+        let events = self.events.clone();
+        queue.publish_to(move |event| events.push(LiveEvent::Session(event)));
+        if let Some(changes) = self.changes.take() {
+            tokio::spawn(change_queue(queue.clone(), changes, self.events.clone()));
+        }
+        // A session is opened once.
+        let _ = self.queue.set(queue.clone());
+    }
 
-    fn take(&mut self, (command, cancel): Given) -> Step {
+    fn begins(&mut self, _: &UnsentMessage) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        *locked(&self.cancel) = cancel.clone();
+        cancel
+    }
+
+    fn take(&mut self, given: Given) -> Step {
+        let (command, cancel) = match given {
+            Given::Command(command, cancel) => (command, cancel),
+            Given::Next => return Step::Next,
+        };
         let command = match command {
             LiveCommand::Say(text) => SessionCommand::Say(Prompt::typed(text)),
             LiveCommand::Run(command) => SessionCommand::Run(command),
@@ -248,6 +374,11 @@ impl Observer for ScreenObserver {
                 return Step::Switch(Box::pin(prepared(self.host.clone(), spec)));
             }
             LiveCommand::Leave | LiveCommand::End => return Step::Close,
+            // These do not come this way.
+            LiveCommand::Queue { .. }
+            | LiveCommand::EditQueued { .. }
+            | LiveCommand::Withdraw { .. }
+            | LiveCommand::KeepDraft(_) => return Step::Done,
         };
         Step::Execute(command, cancel)
     }
@@ -286,6 +417,7 @@ mod tests {
     fn session() -> (LocalSession, ScreenObserver, mpsc::UnboundedReceiver<Given>) {
         let (commands, taken) = mpsc::unbounded_channel();
         let (events, question) = (EventQueue::default(), Question::default());
+        let (cancel, queue) = (Cancel::default(), Arc::new(OnceLock::new()));
         let observer = ScreenObserver {
             events: events.clone(),
             question: question.clone(),
@@ -294,11 +426,17 @@ mod tests {
                 "01a10000-0000-7000-8000-000000000001".parse().unwrap(),
             )),
             host: None,
+            cancel: cancel.clone(),
+            queue: queue.clone(),
+            changes: None,
         };
         let session = LocalSession {
             commands,
             events,
-            cancel: Mutex::default(),
+            cancel,
+            changes: mpsc::unbounded_channel().0,
+            queue,
+            input: "input".to_owned(),
             controls: Controls::default(),
             question,
             permissions: Permissions::default(),
@@ -316,6 +454,7 @@ mod tests {
             },
             risk: Risk::High,
             preview: String::new(),
+            folder: String::new(),
             key: "shell".to_owned(),
             is_edit: false,
         }
@@ -338,7 +477,10 @@ mod tests {
         let (session, _observer, mut commands) = session();
         let mut given = |command| {
             session.command(command);
-            commands.try_recv().unwrap().1
+            match commands.try_recv().unwrap() {
+                Given::Command(_, cancel) => cancel,
+                Given::Next => panic!("nothing is queued"),
+            }
         };
         let first = given(LiveCommand::Compact);
         session.cancel();

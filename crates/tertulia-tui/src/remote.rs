@@ -27,6 +27,8 @@ pub struct Remote {
 /// State shared by the sending and the receiving thread.
 #[derive(Debug)]
 struct Shared {
+    /// Id of the input of this screen, for what is typed and not sent.
+    input: String,
     /// Id of the session, which changes if it continues in a fork.
     session: Mutex<SessionId>,
     /// Number of permission questions so far, and the tool call of the open one.
@@ -48,6 +50,8 @@ impl Remote {
     ) -> TuiResult<Remote> {
         let (asks, taken) = mpsc::channel();
         let shared = Arc::new(Shared {
+            // No other program that is connected to this server has the number.
+            input: format!("screen-{}", std::process::id()),
             session: Mutex::new(session),
             question: Mutex::new((0, None)),
             always: Mutex::default(),
@@ -82,6 +86,28 @@ impl Remote {
                 text,
                 attach: true,
                 client_id: None,
+                again: false,
+            }),
+            LiveCommand::Queue { client_id, text } => self.ask(Ask::Say {
+                session_id,
+                text,
+                attach: true,
+                client_id: Some(client_id),
+                again: false,
+            }),
+            LiveCommand::EditQueued { client_id, text } => self.ask(Ask::EditQueued {
+                session_id,
+                client_id,
+                text,
+            }),
+            LiveCommand::Withdraw { client_id } => self.ask(Ask::Withdraw {
+                session_id,
+                client_id,
+            }),
+            LiveCommand::KeepDraft(text) => self.ask(Ask::KeepDraft {
+                session_id,
+                client_id: self.shared.input.clone(),
+                text,
             }),
             // Not offered over the protocol; the screen says so before.
             LiveCommand::Run(_) => self.events.push(LiveEvent::Refused),
