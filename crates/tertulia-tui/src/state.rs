@@ -15,17 +15,14 @@ use tertulia_engine::text::hint::Invocation;
 use super::activity::{Activity, Doing};
 use super::bill::Bill;
 use super::chooser::Chooser;
-use super::dialog::approval::Approval;
-use super::dialog::confirm::Confirm;
 use super::dialog::failure::Failure;
-use super::dialog::held::Held;
-use super::dialog::restore::Restore;
+use super::dialog::question::Question;
+use super::dialog::subject::Subject;
 use super::effect::{Next, Now};
 use super::help::Help;
 use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
-use super::live::Ticket;
 use super::notify::Notify;
 use super::overlay::Overlay;
 use super::picker::Picker;
@@ -91,7 +88,7 @@ pub struct State {
     /// Whether another agent or model was asked for and does not answer yet; no message is sent
     /// before that.
     pub is_switching: bool,
-    /// Whether the [`Layer::Restore`] dialog is unanswered; no message is sent before that.
+    /// Whether the [`Subject::Restore`] question is unanswered; no message is sent before that.
     pub is_undecided: bool,
     /// Activity line above the input.
     pub activity: Activity,
@@ -101,6 +98,14 @@ pub struct State {
     pub todos: Todos,
     /// Progress of a pair, and when it was reported.
     pub progress: Option<(Progress, Timestamp)>,
+    /// Whether it is another folder than that of the program.
+    pub is_elsewhere: bool,
+    /// Whether the session has told what was not sent before.
+    pub has_seen_drafts: bool,
+    /// What the session has been told of the input.
+    pub kept_draft: String,
+    /// Folder that the session works in; empty if it is not known.
+    pub folder: String,
     /// How full the agent's context is, if known.
     pub context: Option<ContextUse>,
     /// Cost of the session.
@@ -111,6 +116,10 @@ pub struct State {
     pub held: usize,
     /// Whether the last turn failed.
     pub failed: bool,
+    /// Ids of the tool calls of the newest message that has any.
+    pub calls: Vec<String>,
+    /// Whether the agent of the resumed session is not available.
+    pub is_unavailable: bool,
     /// Session to open after this one.
     pub next: Option<Next>,
     /// Signal that ends the program.
@@ -197,16 +206,8 @@ pub enum Layer {
     Chooser(Box<Chooser>),
     /// Read-only text.
     Sheet(Box<Sheet>),
-    /// Dialog that asks for tool permission, with the ticket of the request.
-    Approval(Ticket, Box<Approval>),
-    /// Dialog that offers to resume an earlier session.
-    Restore(Box<Restore>),
-    /// Dialog about a session that another program has open.
-    Held(Box<Held>),
-    /// Dialog that offers to continue unfinished work of a pair.
-    GoOn(Confirm),
-    /// Dialog that asks whether to use this model, which the agent does not list.
-    UnlistedModel(Confirm, String),
+    /// Question to the user, above the input.
+    Question(Box<Question>),
     /// Error message.
     Failure(Box<Failure>),
 }
@@ -214,15 +215,21 @@ pub enum Layer {
 impl Layer {
     /// Returns true for overlays that cover the whole screen, false for dialogs.
     pub fn is_whole(&self) -> bool {
-        !matches!(
-            self,
-            Layer::Approval(..)
-                | Layer::Restore(_)
-                | Layer::Held(_)
-                | Layer::GoOn(_)
-                | Layer::UnlistedModel(..)
-                | Layer::Failure(_)
-        )
+        !matches!(self, Layer::Question(_) | Layer::Failure(_))
+    }
+
+    /// Returns true for overlays that leave nothing of the session on the screen. A sheet stands in
+    /// front of it.
+    pub fn hides_session(&self) -> bool {
+        self.is_whole() && !matches!(self, Layer::Sheet(_))
+    }
+
+    /// Returns the question, if it is one.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Layer::Question(question) => Some(question),
+            _ => None,
+        }
     }
 
     /// Returns the overlay.
@@ -236,10 +243,7 @@ impl Layer {
             Layer::Rewind(rewind) => rewind.as_ref(),
             Layer::Chooser(chooser) => chooser.as_ref(),
             Layer::Sheet(sheet) => sheet.as_ref(),
-            Layer::Approval(_, approval) => approval.as_ref(),
-            Layer::Restore(restore) => restore.as_ref(),
-            Layer::Held(held) => held.as_ref(),
-            Layer::GoOn(confirm) | Layer::UnlistedModel(confirm, _) => confirm,
+            Layer::Question(question) => question.as_ref(),
             Layer::Failure(failure) => failure.as_ref(),
         }
     }
@@ -255,10 +259,7 @@ impl Layer {
             Layer::Rewind(rewind) => rewind.as_mut(),
             Layer::Chooser(chooser) => chooser.as_mut(),
             Layer::Sheet(sheet) => sheet.as_mut(),
-            Layer::Approval(_, approval) => approval.as_mut(),
-            Layer::Restore(restore) => restore.as_mut(),
-            Layer::Held(held) => held.as_mut(),
-            Layer::GoOn(confirm) | Layer::UnlistedModel(confirm, _) => confirm,
+            Layer::Question(question) => question.as_mut(),
             Layer::Failure(failure) => failure.as_mut(),
         }
     }
@@ -300,6 +301,10 @@ impl State {
             queue: Queue::default(),
             todos: Todos::default(),
             progress: None,
+            is_elsewhere: false,
+            has_seen_drafts: false,
+            kept_draft: String::new(),
+            folder: String::new(),
             context: None,
             bill: match info.restored.as_ref().map(|meta| meta.tokens) {
                 Some(tokens) if !tokens.is_empty() => Bill::unread(),
@@ -308,6 +313,8 @@ impl State {
             permissions: State::asking(),
             held: 0,
             failed: false,
+            calls: Vec::new(),
+            is_unavailable: false,
             next: None,
             signal: None,
             wish: None,
@@ -327,6 +334,23 @@ impl State {
             mode: ApprovalMode::Ask,
             always: Vec::new(),
         }
+    }
+
+    /// Returns the question that is answered next, if one is open.
+    pub fn question(&self) -> Option<&Question> {
+        let mut layers = self.overlays.iter().rev();
+        layers.find_map(Layer::question)
+    }
+
+    /// Closes the questions about these subjects, and returns whether there were any.
+    pub fn drop_questions(&mut self, is_meant: impl Fn(&Subject) -> bool) -> bool {
+        let before = self.overlays.len();
+        self.overlays.retain(|layer| {
+            !layer
+                .question()
+                .is_some_and(|question| is_meant(question.subject()))
+        });
+        self.overlays.len() < before
     }
 
     /// Returns true once the session has ended and the event loop can stop.

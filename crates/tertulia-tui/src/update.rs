@@ -1,6 +1,7 @@
 //! `update`: changes the state for each event and returns the effects to perform.
 
 mod answers;
+mod asking;
 mod command;
 mod held;
 mod help;
@@ -34,6 +35,7 @@ use super::state::{Layer, Phase, Running, State};
 use super::store_service::Request;
 use super::toast::Until;
 use super::transcript;
+use asking::ask;
 pub use slash::sessions;
 
 /// Signal number (SIGINT) recorded when the user leaves by pressing Ctrl+C twice.
@@ -43,6 +45,26 @@ const HANG_UP: u8 = 1;
 
 /// Applies an event to the state.
 pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
+    let mut effects = apply(state, event, now);
+    if matches!(state.phase, Phase::Open) && !state.is_undecided && state.info.follows.is_none() {
+        state.ahead.hand_over(now.at);
+    }
+    let leaves = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Command(LiveCommand::Leave | LiveCommand::End)
+        )
+    };
+    // A session that is left is told before.
+    let place = effects.iter().position(leaves).unwrap_or(effects.len());
+    let told = queued::changed_draft(state)
+        .into_iter()
+        .chain(state.ahead.take_commands());
+    effects.splice(place..place, told.map(Effect::Command));
+    effects
+}
+
+fn apply(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     match event {
         Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Event::Key(key) => pressed(state, key, now),
@@ -88,13 +110,14 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 
 /// Lays everything out before drawing, and requests the data that is missing.
 pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
-    state.input.set_placeholder(hint(state));
+    let hint = asking::hint(state);
+    state.input.set_placeholder(&hint);
     state.input.resize(state.size.width, state.size.height);
     let areas = geometry::screen_areas(state);
     let above = geometry::question_area(state).as_size();
     for overlay in &mut state.overlays {
-        if let Layer::Approval(_, approval) = overlay {
-            approval.resize(above);
+        if let Layer::Question(question) = overlay {
+            question.resize(above);
         }
     }
     state
@@ -119,29 +142,6 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     }
     effects.extend(overlay::requests(state, now));
     effects
-}
-
-/// Placeholder of the empty input.
-fn hint(state: &State) -> &'static str {
-    if let Some(Layer::Approval(_, question)) = state.overlays.last() {
-        return match question.instead() {
-            Some(_) => "write above what to do instead",
-            None => "y, a, n or i and Enter answers; anything else is written here",
-        };
-    }
-    if let (Phase::Open, Some(follows)) = (state.phase, &state.info.follows) {
-        return held::placeholder(follows);
-    }
-    match (state.phase, &state.running) {
-        (Phase::Leaving | Phase::Gone, _) => "",
-        (Phase::Open, None) if state.offered().is_some() => {
-            "say something, / for commands, or Enter to resume the last session"
-        }
-        (Phase::Open, None) => "say something, or / for commands",
-        (Phase::Opening, _) | (Phase::Open, Some(_)) => {
-            "type ahead: sent when the current answer ends"
-        }
-    }
 }
 
 /// Applies a new terminal size.
@@ -326,7 +326,10 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
         effects.push(Effect::Ask(Box::new(Request::Remember(words))));
     }
     state.next = next;
-    take_back(state);
+    // What waits in a session on a server is sent there.
+    if !state.info.is_remote {
+        take_back(state);
+    }
     state.overlays.clear();
     effects
 }
@@ -397,14 +400,15 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
             // Put the command back: it can be sent when the answer has ended.
             state.input.set_text(&words);
             let why = slash::why_wait(state, &words);
-            state.toasts.push(Tone::Warning, &why, now.at);
+            let toasts = &mut state.toasts;
+            toasts.push_until(Until::Turn, Tone::Warning, &why, now.at);
             Vec::new()
         }
         Some(Ok(command)) => {
             state.ahead.drop_edited();
             let mut effects = vec![Effect::Ask(Box::new(Request::Remember(words)))];
             effects.extend(slash::done(state, command, now));
-            effects.extend(session::go_on(state, now));
+            effects.extend(queued::go_on(state, now));
             effects
         }
         Some(Err(wrong)) => {
@@ -425,7 +429,6 @@ pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
         state.ahead.put(words);
         return vec![remembered];
     }
-    // The others waited for the one that was edited.
     state.ahead.drop_edited();
     vec![remembered, start_turn(state, LiveCommand::Say(words), now)]
 }

@@ -87,6 +87,7 @@ pub fn apply(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             Err(refusal) => fail(state, &format!("Not resumed: {named}"), &refusal),
         },
         Answer::Agents(Some(name), rows) => return switch::looked_at(state, name, rows, now),
+        Answer::AgentChecked(name, rows) => switch::checked_agent(state, &name, rows, now),
         Answer::Models {
             check: Some(name),
             models,
@@ -136,14 +137,14 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
         Answer::Trashed(session, row) => match row {
             Ok(row) => {
                 let title = row.meta.title_or_untitled();
-                let words = format!("\"{title}\" is in the trash");
+                let words = format!("\"{title}\" moved to trash");
                 match picker(state) {
                     Some(picker) => {
                         picker.trashed(session);
-                        picker.say(format!("{words} · Alt+U takes it out"));
+                        picker.say(format!("{words} · Alt+U undo"));
                     }
                     None => {
-                        let words = format!("{words}; /undo takes it out");
+                        let words = format!("{words} · /undo");
                         state.toasts.push(Tone::Note, &words, now.at);
                     }
                 }
@@ -156,11 +157,9 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
         },
         Answer::Exported(exported) => match exported {
             Ok(exported) => {
-                let words = format!("written: {}", exported.path.display());
-                state.toasts.push(Tone::Note, &words, now.at);
-                for note in &exported.notes {
-                    state.toasts.push(Tone::Note, note, now.at);
-                }
+                let mut words = vec![format!("written: {}", exported.path.display())];
+                words.extend(exported.notes);
+                state.toasts.push(Tone::Note, &words.join("; "), now.at);
             }
             Err(refusal) => fail(state, "Not exported", &refusal),
         },

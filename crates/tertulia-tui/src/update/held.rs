@@ -1,7 +1,7 @@
 //! Sessions that another program has open: they are read, until the user forks one or takes it over.
 
-use super::{change, leave, open, session};
-use crate::dialog::held::Held;
+use super::{change, leave, session};
+use crate::dialog::subject::Subject;
 use crate::effect::{Effect, IfOpen, Next, Now};
 use crate::item::Tone;
 use crate::session_info::Follows;
@@ -11,7 +11,7 @@ use crate::state::{Layer, State};
 pub fn placeholder(follows: &Follows) -> &'static str {
     match follows.forks {
         true => "your next message goes to a fork",
-        false => "read only: write something to fork the session or take it over",
+        false => "read only · type to fork or take over",
     }
 }
 
@@ -33,8 +33,8 @@ pub const NO_TOOLS: &str = "read only: the program that has the session open ask
 pub fn ask(state: &mut State, now: Now) {
     let follows = state.info.follows.as_ref();
     if let Some(holder) = follows.and_then(|follows| follows.holder.clone()) {
-        let question = Held::new(state.id, &holder, now.at);
-        open(state, Layer::Held(Box::new(question)));
+        let id = state.id;
+        super::ask(state, Subject::Held { id, holder }, now);
     }
 }
 
@@ -51,6 +51,10 @@ pub fn say(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
         return fork(state, now);
     }
     ask(state, now);
+    // The message is complete: the next key is for the question.
+    if let Some(Layer::Question(question)) = state.overlays.last_mut() {
+        question.set_writing(false);
+    }
     Vec::new()
 }
 
@@ -58,13 +62,12 @@ pub fn say(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
 pub fn held_by(state: &mut State, holder: Option<String>, now: Now) {
     let words = match &holder {
         Some(holder) => format!("{holder} has opened the session"),
-        None => "the other program has closed the session: write something to resume it".to_owned(),
+        None => "the other program has closed the session: type to resume it".to_owned(),
     };
     if let Some(follows) = &mut state.info.follows {
         follows.holder = holder;
         follows.forks = false;
-        let is_held = |layer: &Layer| matches!(layer, Layer::Held(_));
-        state.overlays.retain(|layer| !is_held(layer));
+        state.drop_questions(|subject| matches!(subject, Subject::Held { .. }));
         session::notice(state, Tone::Note, words, now);
     }
 }

@@ -5,8 +5,10 @@ use ratatui::layout::Position;
 use tertulia_core::id::{Seq, SessionId};
 
 use super::slash::{BUSY, warn};
-use super::{change, copy, held, leave, may_change, session, start_turn, switch};
+use super::{change, copy, held, leave, may_change, queued, start_turn, switch};
 use crate::activity::Doing;
+use crate::dialog::question::Question;
+use crate::dialog::subject::Subject;
 use crate::effect::{Effect, IfOpen, Next, Now};
 use crate::key_event;
 use crate::live::LiveCommand;
@@ -39,8 +41,8 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     };
     let reaction = match &layer {
         // While a completion is open, Tab is for the input.
-        Layer::Approval(_, approval)
-            if approval.is_writing()
+        Layer::Question(question)
+            if question.is_writing()
                 && key.code == KeyCode::Tab
                 && state.input.completion().is_open() =>
         {
@@ -109,7 +111,7 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
             false => vec![Effect::Copy(text)],
         }),
         Reaction::Answer(verdict) => {
-            let Layer::Approval(ticket, _) = layer else {
+            let Some(Subject::Permission(asked)) = layer.question().map(Question::subject) else {
                 return Then::Goes(Vec::new());
             };
             if let Some(running) = &mut state.running {
@@ -120,7 +122,7 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
                 running.doing.clone_from(&then);
                 state.activity.does(then);
             }
-            Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
+            Then::Goes(vec![Effect::Verdict(asked.ticket, verdict)])
         }
         Reaction::UseAgent(_) | Reaction::UseModel(_) | Reaction::AskModel(_)
             if state.is_running() =>
@@ -130,10 +132,11 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
         Reaction::UseAgent(name) => Then::Goes(switch::use_agent(state, name, now)),
         Reaction::UseModel(name) => Then::Goes(switch::use_model(state, name, now)),
         Reaction::AskModel(name) => Then::Goes(switch::ask_model(state, name, now)),
-        Reaction::Continue => Then::Goes(match layer {
-            Layer::UnlistedModel(_, name) => switch::use_model(state, name.clone(), now),
-            _ => vec![start_turn(state, LiveCommand::Say(String::new()), now)],
-        }),
+        Reaction::Continue if state.is_running() => Then::Goes(warn(state, BUSY, now)),
+        Reaction::Continue => {
+            let command = LiveCommand::Say(String::new());
+            Then::Goes(vec![start_turn(state, command, now)])
+        }
         // Resume with the team file named now, not the file the session was started with.
         Reaction::ResumeEarlier(id) => {
             let next = Next::resume_with(id, state.info.team_file.clone());
@@ -146,7 +149,7 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
         }
         Reaction::StartNew => {
             state.is_undecided = false;
-            Then::Goes(session::go_on(state, now))
+            Then::Goes(queued::go_on(state, now))
         }
         Reaction::Return => {
             let before = state.before.take();
@@ -182,12 +185,15 @@ fn pass_keys(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: N
     for key in keys {
         effects.extend(super::pressed(state, key, now));
     }
-    let goes_on = matches!(question, Layer::GoOn(_)) && state.is_running();
-    if state.is_leaving() || goes_on {
+    if state.is_leaving() {
         return effects;
     }
-    if let Layer::Approval(_, approval) = &mut question {
-        approval.set_writing(match place {
+    if let Layer::Question(question) = &mut question {
+        let subject = question.subject();
+        if is_obsolete(state, subject) {
+            return effects;
+        }
+        question.set_writing(match place {
             0 => !state.input.is_empty(),
             _ => is_text,
         });
@@ -195,6 +201,15 @@ fn pass_keys(state: &mut State, mut question: Layer, keys: Vec<KeyEvent>, now: N
     let place = place.min(state.overlays.len());
     state.overlays.insert(place, question);
     effects
+}
+
+/// Returns true if the keys passed on from a question answered it in another way: they began a turn,
+/// or asked the same again.
+fn is_obsolete(state: &State, subject: &Subject) -> bool {
+    let again = state.question().is_some_and(|other| {
+        std::mem::discriminant(other.subject()) == std::mem::discriminant(subject)
+    });
+    again || subject.ends_with_turn() && state.is_running()
 }
 
 fn ask(request: Request) -> Effect {
@@ -209,11 +224,19 @@ pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     if layer.get_mut().paste(text, now.at) || layer.is_whole() {
         return Vec::new();
     }
-    // Text is no answer to a dialog: it goes to the input, which stays visible.
-    if let Layer::Approval(_, approval) = layer {
-        approval.set_writing(true);
+    // Text is no answer to a dialog: it goes to the input, which stays visible, after a letter that
+    // it continues.
+    let mut words = String::new();
+    if let Layer::Question(question) = layer {
+        words.extend(question.take_letter().and_then(key_event::typed));
+        question.set_writing(true);
     }
-    super::written(state, text)
+    let mut effects = match words.is_empty() {
+        true => Vec::new(),
+        false => super::written(state, &words),
+    };
+    effects.extend(super::written(state, text));
+    effects
 }
 
 /// The mouse wheel acts like the arrow keys.
@@ -223,12 +246,10 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
         false => KeyCode::Down,
     };
     let mut effects = Vec::new();
-    // Among the dialogs that ask a question, only one that scrolls uses the wheel; the wheel never
-    // changes an answer.
+    // A question scrolls its details; the wheel never changes an answer.
     let listens = match state.overlays.last() {
-        Some(Layer::Approval(_, approval)) => approval.is_awake(now.at),
-        Some(Layer::Restore(_) | Layer::Held(_) | Layer::GoOn(_) | Layer::UnlistedModel(..))
-        | None => false,
+        Some(Layer::Question(question)) => question.is_awake(now.at),
+        None => false,
         Some(_) => true,
     };
     if !listens {

@@ -7,6 +7,7 @@ use crate::effect::{Effect, Now};
 use crate::item::Tone;
 use crate::keymap::{Action, Where};
 use crate::state::State;
+use crate::toast::Until;
 use crate::transcript::Did;
 
 /// Handles a key in reading mode.
@@ -52,5 +53,6 @@ fn stop_reading(state: &mut State) {
 /// Says that a search in the transcript found nothing.
 pub fn not_found(state: &mut State, words: &str, now: Now) {
     let text = format!("no '{words}' in this session");
-    state.toasts.push(Tone::Note, &text, now.at);
+    let toasts = &mut state.toasts;
+    toasts.push_until(Until::Key, Tone::Warning, &text, now.at);
 }

@@ -2,23 +2,22 @@
 
 use tertulia_agents::approval::Verdict;
 use tertulia_agents::{AgentError, AgentEvent};
-use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::entry::{Body, Entry, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEvent, SessionState};
+use tertulia_engine::notice::COMPACTED;
 use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
 use tertulia_engine::text::routing as routed;
 use tertulia_engine::text::tools;
 
-use super::{begin, held, notify, open, start_turn};
+use super::{ask, begin, held, notify, queued};
 use crate::activity::Doing;
-use crate::dialog::approval::Approval;
-use crate::dialog::confirm::Confirm;
-use crate::dialog::restore::Restore;
+use crate::dialog::subject::{Earlier, Permission, Subject};
 use crate::effect::{Effect, Now};
 use crate::entries;
 use crate::item::{Item, Said, Tone, What};
-use crate::live::{LiveCommand, LiveEvent};
+use crate::live::LiveEvent;
 use crate::queue::Queue;
 use crate::state::{Layer, Phase, State};
 use crate::store_service::Request;
@@ -61,10 +60,16 @@ pub fn apply(state: &mut State, event: LiveEvent, now: Now) -> Vec<Effect> {
             }
             doing(state, Doing::Waiting);
             let preview = request.preview.clone();
-            let mut question = Approval::new(*request, &who, now.at, (state.size, state.theme));
-            let is_below = state.overlays.is_empty();
-            question.set_writing(is_below && !state.input.is_empty());
-            open(state, Layer::Approval(ticket, Box::new(question)));
+            let calls = &state.calls;
+            let place = calls.iter().position(|id| *id == request.call.id);
+            let place = place.filter(|_| calls.len() > 1);
+            let asked = Permission {
+                ticket,
+                place: place.map(|place| (place + 1, calls.len())),
+                request: *request,
+                who,
+            };
+            ask(state, Subject::Permission(Box::new(asked)), now);
             return notify::asked(state, &preview);
         }
         LiveEvent::Gone(end) => {
@@ -107,6 +112,8 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
         SessionEvent::Failed { speaker, error } => failed(state, &speaker, &error, now),
         SessionEvent::Routed { output } => routed(state, &output, now),
         SessionEvent::Pair { event } => paired(state, &event, now),
+        // The summary is shown in the transcript.
+        SessionEvent::Notice { text, .. } if text == COMPACTED => {}
         SessionEvent::Notice { tone, text, .. } => {
             if let Some(running) = &mut state.running {
                 running.refused |= tone == Tone::Error && running.unheard.is_some();
@@ -114,6 +121,12 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
             notice(state, tone, text, now);
         }
         SessionEvent::Permissions { state: permissions } => state.permissions = permissions,
+        SessionEvent::Unsent { messages, .. } => queued::unsent(state, messages, now),
+        SessionEvent::Withdrawn {
+            client_id,
+            text,
+            reason,
+        } => queued::withdrawn(state, &client_id, &text, reason, now),
         // The session's owner turns these into events of their own.
         SessionEvent::Started { .. }
         | SessionEvent::NotOpened { .. }
@@ -162,7 +175,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
             state.info.restored = None;
         }
     }
-    let (undone, is_spent) = (floor.undone.clone(), floor.is_spent);
+    let unfinished = floor.unfinished.clone();
     apply_state(state, floor);
     if state.is_leaving() {
         return Vec::new();
@@ -176,27 +189,41 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         held::ask(state, now);
     }
     if let Some(earlier) = state.info.earlier.take() {
-        let question = Restore::new(&earlier.meta, "", now.at);
-        open(state, Layer::Restore(Box::new(question)));
+        let earlier = Box::new(Earlier::new(&earlier.meta));
+        ask(state, Subject::Restore(earlier), now);
         state.is_undecided = true;
     }
     let restored = state.info.restored.as_ref();
     let counts = restored.filter(|_| state.bill.is_unread());
     let counts = counts.map(|restored| restored.head.seq);
     let is_free = state.ahead.is_empty() && !state.is_running();
-    match undone.filter(|_| is_free) {
-        Some(undone) if is_spent => notice(state, Tone::Note, undone, now),
-        Some(undone) => {
-            let question = Confirm::new("Go on with it?", &undone, now.at);
-            open(state, Layer::GoOn(question));
+    match unfinished.filter(|_| is_free) {
+        Some(work) if work.is_spent => notice(state, Tone::Note, work.text, now),
+        Some(work) => {
+            let subject = Subject::Unfinished {
+                question: work.question,
+                detail: work.text,
+            };
+            ask(state, subject, now);
         }
         None => {}
     }
-    let mut effects = go_on(state, now);
+    let mut effects = queued::go_on(state, now);
+    effects.extend(check_agent(state));
     if let Some(upto) = counts {
         effects.push(Effect::Ask(Box::new(Request::Bill(state.id, upto))));
     }
     effects
+}
+
+/// Returns the request to check the agent of a resumed chat: whether it is available should be known
+/// before the first message.
+fn check_agent(state: &State) -> Option<Effect> {
+    let info = &state.info;
+    let is_resumed = info.restored.is_some() && !info.is_remote && info.follows.is_none();
+    let is_chat = info.kind == Kind::Chat;
+    let request = || Effect::Ask(Box::new(Request::CheckAgent(info.agent.clone())));
+    (is_resumed && is_chat).then(request)
 }
 
 /// Applies the state of the session between turns.
@@ -214,6 +241,9 @@ fn apply_state(state: &mut State, floor: SessionState) {
         state.info.agent = agent;
         switched
     });
+    if switched {
+        state.is_unavailable = false;
+    }
     if switched || floor.model.is_some() {
         state.info.model = floor.model;
     }
@@ -226,21 +256,12 @@ fn apply_state(state: &mut State, floor: SessionState) {
     }
     state.input.set_label(&format!("{}>", floor.writer));
     state.context = floor.context;
+    state.folder = floor.folder;
+    state.is_elsewhere = floor.is_elsewhere;
     state.queue = Queue::new(floor.waiting);
     state.failed = floor.failed;
     if !floor.unsaved {
         state.held = 0;
-    }
-}
-
-/// Sends the next queued message.
-pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
-    if state.phase != Phase::Open || !state.is_free() {
-        return Vec::new();
-    }
-    match state.ahead.send_next() {
-        Some(words) => vec![start_turn(state, LiveCommand::Say(words), now)],
-        None => Vec::new(),
     }
 }
 
@@ -270,22 +291,17 @@ fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         state.ahead.put_first(words);
         super::take_back(state);
     }
-    let mut effects = notify::ended(state, running.as_ref(), now);
-    effects.extend(go_on(state, now));
-    effects
+    notify::ended(state, running.as_ref(), now)
 }
 
 /// Closes permission questions whose agent no longer waits. Words that were being written in one go
 /// to the input.
 fn drop_approvals(state: &mut State) {
-    let mut words = None;
-    state.overlays.retain(|overlay| match overlay {
-        Layer::Approval(_, approval) => {
-            words = approval.instead().map(|instead| instead.text().to_owned());
-            false
-        }
-        _ => true,
-    });
+    let is_permission = |subject: &Subject| matches!(subject, Subject::Permission(_));
+    let mut questions = state.overlays.iter().filter_map(Layer::question);
+    let words = questions.find_map(|question| question.instead());
+    let words = words.map(|instead| instead.text().to_owned());
+    state.drop_questions(is_permission);
     if let Some(words) = words.filter(|words| !words.is_empty()) {
         let text = match state.input.text() {
             text if text.is_empty() => words,
@@ -415,6 +431,10 @@ fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
         // A call that is not loaded yet comes with its result.
         return;
     }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter();
+        state.calls = calls.map(|call| call.id.clone()).collect();
+    }
     let items = entries::of_message(message, state.info.kind, entry);
     let answers = message.speaker.kind == SpeakerKind::Ai && message.role != Role::Tool;
     for item in items {
@@ -452,6 +472,8 @@ fn routed(state: &mut State, output: &Output, now: Now) {
     }
     for (tone, words) in routed::words(output) {
         match tone {
+            // The entry shows it.
+            routed::Tone::Note if matches!(output, Output::TeamTask(_)) => {}
             routed::Tone::Warning => notice(state, Tone::Warning, words, now),
             routed::Tone::Note => notice(state, Tone::Note, words, now),
             // The queue line shows these.

@@ -4,12 +4,13 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::spec::AgentSpec;
 
 use super::slash::{busy_or, warn};
-use super::{held, open};
+use super::{held, open, session};
 use crate::chooser::{Chooser, Choosing};
-use crate::dialog::confirm::Confirm;
+use crate::dialog::subject::Subject;
 use crate::effect::{Effect, Now};
 use crate::error::TuiResult;
 use crate::host::{AgentRow, Models};
+use crate::item::Tone;
 use crate::live::LiveCommand;
 use crate::state::{Layer, State};
 use crate::store_service::Request;
@@ -96,6 +97,23 @@ pub fn looked_at(
     warn(state, &why, now)
 }
 
+/// Says that the agent of a resumed session is not available: the next message would fail.
+pub fn checked_agent(state: &mut State, name: &str, rows: TuiResult<Vec<AgentRow>>, now: Now) {
+    let why = match rows {
+        Ok(rows) => {
+            let missing = rows.into_iter().find(|row| !row.is_ready);
+            missing.map(|row| row.remark)
+        }
+        Err(error) => Some(error.message),
+    };
+    let Some(why) = why.filter(|_| state.info.agent == name) else {
+        return;
+    };
+    state.is_unavailable = true;
+    let words = format!("{name} is not available: {why} · /agents chooses another");
+    session::notice(state, Tone::Warning, words, now);
+}
+
 /// Uses a model that was checked, or asks if the agent does not list it.
 pub fn checked(
     state: &mut State,
@@ -112,12 +130,11 @@ pub fn checked(
 
 /// Asks whether to use a model that the agent does not list.
 pub fn ask_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
-    let question = format!(
-        "'{name}' is not listed by {}; use it anyway?",
-        state.info.agent
-    );
-    let question = Confirm::new(&question, "", now.at);
-    open(state, Layer::UnlistedModel(question, name));
+    let subject = Subject::UnlistedModel {
+        agent: state.info.agent.clone(),
+        model: name,
+    };
+    super::ask(state, subject, now);
     Vec::new()
 }
 

@@ -8,6 +8,7 @@ mod notify;
 mod once;
 mod questions;
 mod queued;
+mod sentences;
 mod shell;
 mod switching;
 mod talks;
@@ -26,6 +27,7 @@ use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::price::PriceTable;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
+use tertulia_store::UnsentMessage;
 
 use crate::effect::{Effect, Event, Next, Now};
 use crate::history::History;
@@ -50,6 +52,8 @@ struct Play {
     head: Head,
     /// Number of messages created so far.
     made: u64,
+    /// What waits in the session, and drafts.
+    unsent: Vec<UnsentMessage>,
 }
 
 /// Snapshots of the screen in both sizes.
@@ -154,6 +158,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     }
 }
 
@@ -164,6 +169,7 @@ fn request() -> ToolRequest {
         preview: "--- src/parser.rs\n+++ src/parser.rs\n@@ -1,3 +1,3 @@\n fn parse() {\n\
             -    let line = read();\n+    let line = read().trim_end(); // 漢字\n }\n"
             .to_owned(),
+        folder: "/home/ada/garden".to_owned(),
         key: "file_edit src/parser.rs".to_owned(),
         is_edit: false,
     }
@@ -196,6 +202,7 @@ impl Play {
             began: tick(),
             head,
             made: 0,
+            unsent: Vec::new(),
         };
         play.event(Event::Tick);
         play
@@ -242,7 +249,78 @@ impl Play {
 
     /// Passes an event to `update` and describes the effects.
     fn event(&mut self, event: Event) -> Vec<String> {
-        self.effects(event).iter().map(words).collect()
+        let effects = self.effects(event);
+        let mut wanted: Vec<String> = effects.iter().map(words).collect();
+        wanted.retain(|effect| {
+            !["queue ", "edits ", "edited ", "withdraw"]
+                .iter()
+                .any(|name| effect.starts_with(name))
+        });
+        let changes = effects.iter().filter(|effect| self.session_hears(effect));
+        if changes.count() > 0 {
+            wanted.extend(self.tell_unsent());
+        }
+        wanted.extend(self.session_goes_on());
+        // The agent of every resumed chat is checked; leave it out.
+        wanted.retain(|effect| !effect.starts_with("check "));
+        // What is typed is kept after every key; leave it out.
+        wanted.retain(|effect| !effect.starts_with("draft "));
+        wanted
+    }
+
+    /// Changes what waits in the session. Returns true if that has changed.
+    fn session_hears(&mut self, effect: &Effect) -> bool {
+        let Effect::Command(command) = effect else {
+            return false;
+        };
+        match command {
+            LiveCommand::Queue { client_id, text } => {
+                let at = later(self.milliseconds);
+                self.unsent.push(UnsentMessage {
+                    is_queued: true,
+                    ..UnsentMessage::typed(client_id.clone(), at, text.clone())
+                });
+            }
+            LiveCommand::EditQueued {
+                client_id,
+                text: Some(text),
+            } => {
+                let mut unsent = self.unsent.iter_mut();
+                let it = unsent.find(|message| message.client_id == *client_id);
+                it.unwrap().text.clone_from(text);
+            }
+            LiveCommand::Withdraw { client_id } => {
+                self.unsent
+                    .retain(|message| message.client_id != *client_id);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn tell_unsent(&mut self) -> Vec<String> {
+        self.live(LiveEvent::Session(SessionEvent::Unsent {
+            messages: self.unsent.clone(),
+            editing: None,
+        }))
+    }
+
+    /// Lets the session begin the next turn, unless the next message is edited.
+    fn session_goes_on(&mut self) -> Vec<String> {
+        let is_free = self.state.phase == Phase::Open && self.state.is_free();
+        let is_edited = self
+            .state
+            .ahead
+            .edited()
+            .is_some_and(|(place, _)| place == 1);
+        if !is_free || is_edited || !self.unsent.iter().any(|message| message.is_queued) {
+            return Vec::new();
+        }
+        let message = self.unsent.remove(0);
+        let mut wanted = vec![format!("say {}", message.text)];
+        wanted.extend(self.live(LiveEvent::Session(SessionEvent::Began)));
+        wanted.extend(self.tell_unsent());
+        wanted
     }
 
     fn effects(&mut self, event: Event) -> Vec<Effect> {
@@ -330,6 +408,7 @@ impl Play {
                 project: Some("git:github.com/ann/parser".to_owned()),
                 project_ids: Vec::new(),
                 cwd: None,
+                terms: None,
                 seal: None,
             }));
         }
@@ -401,6 +480,13 @@ impl Play {
 fn words(effect: &Effect) -> String {
     match effect {
         Effect::Command(LiveCommand::Say(words)) => format!("say {words}"),
+        Effect::Command(LiveCommand::Queue { text, .. }) => format!("queue {text}"),
+        Effect::Command(LiveCommand::EditQueued {
+            text: Some(text), ..
+        }) => format!("edited {text}"),
+        Effect::Command(LiveCommand::EditQueued { text: None, .. }) => "edits ".to_owned(),
+        Effect::Command(LiveCommand::Withdraw { .. }) => "withdraw".to_owned(),
+        Effect::Command(LiveCommand::KeepDraft(text)) => format!("draft {text}"),
         Effect::Command(LiveCommand::Run(command)) => format!("run {command}"),
         Effect::Command(LiveCommand::As(name)) => format!("as {name:?}"),
         Effect::Command(LiveCommand::Switch(spec)) => {
@@ -450,6 +536,7 @@ fn wish(request: &Request) -> String {
         Request::Compare { with, .. } => format!("compare {with}"),
         Request::Agents(None) => "agents".to_owned(),
         Request::Agents(Some(name)) => format!("is {name} ready"),
+        Request::CheckAgent(name) => format!("check {name}"),
         Request::Models { agent, check: None } => format!("models of {agent}"),
         Request::Models {
             check: Some(name), ..
