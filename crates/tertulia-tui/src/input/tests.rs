@@ -238,7 +238,7 @@ fn the_history_is_searched() {
     keys(&mut input, "<c-r>");
     assert_eq!(input.shown().text(), "first");
     keys(&mut input, "<c-r>");
-    assert_eq!(input.shown_label(), "nothing has 'ir'>");
+    assert_eq!(input.shown_label(), "history: no match for 'ir'");
     let mut other = self::input();
     keys(&mut other, "mine<c-r>ir<esc>");
     assert_eq!(marked(&other), "mine|");

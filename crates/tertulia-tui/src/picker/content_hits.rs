@@ -25,7 +25,7 @@ pub struct ContentHit {
     /// Text around the hit.
     pub snippet: Snippet,
     /// Number of further hits in this session.
-    pub more: usize,
+    pub more: u64,
 }
 
 /// Result of a content search.
@@ -38,8 +38,10 @@ pub struct ContentHits {
     pending: u64,
     /// Number of hits that were asked for.
     limit: usize,
-    /// Whether there are more hits than that.
-    more: bool,
+    /// Number of hits of every session that has one.
+    counts: HashMap<SessionId, u64>,
+    /// Number of those sessions that the session list does not show already.
+    matching: usize,
 }
 
 impl ContentHits {
@@ -47,23 +49,17 @@ impl ContentHits {
     /// that a further search only adds rows.
     pub fn put(&mut self, hits: Hits) {
         self.pending = hits.pending;
-        // A search that brings no more hits than the last one has found them all.
-        let is_more = hits.more || hits.total > hits.hits.len() as u64;
-        self.more = is_more && hits.hits.len() >= self.limit;
-        let known = self.all.iter().enumerate();
-        let mut known: HashMap<SessionId, usize> =
-            known.map(|(at, hit)| (hit.session, at)).collect();
-        self.all.iter_mut().for_each(|hit| hit.more = 0);
-        let mut counted = HashSet::new();
+        let counts = hits.sessions.iter().map(|one| (one.session, one.count));
+        self.counts = counts.collect();
+        let mut known: HashSet<SessionId> = self.all.iter().map(|hit| hit.session).collect();
         for hit in hits.hits {
-            let is_first = counted.insert(hit.session);
-            match known.get(&hit.session) {
-                Some(at) => self.all[*at].more += usize::from(!is_first),
-                None => {
-                    known.insert(hit.session, self.all.len());
-                    self.all.push(content_hit(hit));
-                }
+            if known.insert(hit.session) {
+                self.all.push(content_hit(hit));
             }
+        }
+        for hit in &mut self.all {
+            let count = self.counts.get(&hit.session).copied().unwrap_or(1);
+            hit.more = count.saturating_sub(1);
         }
     }
 
@@ -77,9 +73,15 @@ impl ContentHits {
         self.limit
     }
 
-    /// Returns true if there are hits that are not known yet.
+    /// Returns true if there are sessions with hits that are not known yet.
     pub fn has_more(&self) -> bool {
-        self.more
+        // A search that was asked for more than there are has found them all.
+        self.counts.len() > self.all.len() && self.limit < self.counts.len()
+    }
+
+    /// Number of sessions with hits that the session list does not show already.
+    pub fn matching(&self) -> usize {
+        self.matching
     }
 
     /// Number of entries not searched because they are not indexed yet.
@@ -89,15 +91,13 @@ impl ContentHits {
 
     /// Hides the sessions that the session list already shows.
     pub fn pass_over(&mut self, session_list: &SessionList) {
-        let ids: HashSet<SessionId> = self
-            .all
-            .iter()
-            .map(|content_hit| content_hit.session)
-            .collect();
+        let all = self.all.iter().map(|content_hit| content_hit.session);
+        let ids: HashSet<SessionId> = all.chain(self.counts.keys().copied()).collect();
         let there = match ids.is_empty() {
             true => HashSet::new(),
             false => session_list.shown_of(&ids),
         };
+        self.matching = ids.len() - there.len();
         let all = self.all.iter().enumerate();
         self.shown = all
             .filter(|(_, content_hit)| !there.contains(&content_hit.session))
@@ -108,6 +108,7 @@ impl ContentHits {
     /// Removes a session.
     pub fn remove(&mut self, id: SessionId) {
         self.all.retain(|content_hit| content_hit.session != id);
+        self.counts.remove(&id);
         self.shown.clear();
     }
 

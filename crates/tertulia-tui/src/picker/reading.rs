@@ -2,7 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use tertulia_core::id::SessionId;
-use tertulia_core::query::{Cursor, Filter, Hidden, Hits, Listing, Page, Row, SearchQuery};
+use tertulia_core::query::{
+    Cursor, Filter, Hidden, HitFilter, Hits, Listing, Page, Row, SearchQuery,
+};
 
 use super::content_hits::words_of;
 use super::session_item::SessionItem;
@@ -53,12 +55,15 @@ impl Picker {
         };
         let seen = self.seen_rows();
         let nears_the_end = self.choice.chosen() + 2 * seen >= self.session_list.len();
-        // A query covers all sessions: the best match may be the oldest.
-        let is_needed = nears_the_end || self.to_end || !self.query.is_empty();
+        // A query covers all sessions: the best match may be the oldest. Sessions that the listing does
+        // not count are counted by reading them.
+        let is_uncounted = cursor.is_some() && self.listed.is_none();
+        let reads_all = self.to_end || is_uncounted || !self.query.is_empty();
+        let is_needed = nears_the_end || reads_all;
         if self.page_ticket.is_some() || !is_needed {
             return None;
         }
-        let limit = match (cursor, self.query.is_empty() && !self.to_end) {
+        let limit = match (cursor, !reads_all) {
             (None, _) => FIRST_PAGE,
             (Some(_), true) => NEXT_PAGE,
             (Some(_), false) => SEARCHED_PAGE,
@@ -94,14 +99,13 @@ impl Picker {
         let query = SearchQuery {
             words: words_of(self.query.text())?,
             filter: self.filter(),
-            speaker: None,
-            role: None,
+            said: HitFilter::default(),
             limit,
         };
         let ticket = self.ticket();
         self.search_ticket = Some(ticket);
         self.content_hits.expect(limit);
-        Some((ticket, Wanted::Search(query)))
+        Some((ticket, Wanted::Search(Box::new(query))))
     }
 
     fn wants_preview(&mut self) -> Option<(Ticket, Wanted)> {
@@ -134,6 +138,13 @@ impl Picker {
         self.page_ticket = None;
         if self.unread == Unread::All {
             self.hidden = listing.hidden;
+            // A listing counts the sessions of the store and of the project, not those of other filters.
+            let listed = listing.sessions.checked_sub(listing.hidden.total());
+            let only_project = Filter {
+                auto_tags: self.filter.auto_tags,
+                ..Filter::default()
+            };
+            self.listed = listed.filter(|_| self.filter == only_project);
             self.damaged = 0;
         }
         self.damaged = self.damaged.max(listing.damaged.len());
@@ -216,6 +227,7 @@ impl Picker {
         self.session_list.remove(id);
         self.content_hits.remove(id);
         self.hidden.trashed += 1;
+        self.listed = self.listed.map(|listed| listed.saturating_sub(1));
         self.settle_on(chosen);
         if chosen.is_none() {
             self.rechoose(place);
@@ -319,9 +331,19 @@ impl Picker {
         self.has_preview().then_some(&self.preview)
     }
 
-    /// Returns true if there are content hits that are not known yet.
-    pub fn has_more_hits(&self) -> bool {
-        self.content_hits.has_more()
+    /// Number of sessions that match the query, with those that are not read yet. `None` if only their
+    /// reading can tell.
+    pub fn matching(&self) -> Option<u64> {
+        let all_read = self.unread == Unread::Nothing;
+        match self.query.is_empty() {
+            true if all_read => Some(self.len() as u64),
+            true => {
+                let empty = self.session_list.hidden_empty() as u64;
+                self.listed.map(|listed| listed.saturating_sub(empty))
+            }
+            false => Some((self.session_list.len() + self.content_hits.matching()) as u64)
+                .filter(|_| all_read),
+        }
     }
 
     /// Message below the list.

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use tertulia_core::entry::{Kind, SpeakerKind};
-use tertulia_core::query::{Cursor, Hits, Listing, Row};
+use tertulia_core::query::{Cursor, Hits, Listing, Row, SessionHits};
 
 use super::*;
 use crate::test_support::{
@@ -70,6 +70,7 @@ impl Store {
         Listing {
             rows: self.rows[from..to].to_vec(),
             hidden: self.hidden,
+            sessions: self.rows.len() as u64 + self.hidden.total(),
             next,
             ..Listing::default()
         }
@@ -85,7 +86,16 @@ fn found() -> Hits {
             hit(1, "Fix the parser", 2, 10, ("parser", text)),
         ],
         total: 3,
-        more: false,
+        sessions: vec![
+            SessionHits {
+                session: id(3),
+                count: 2,
+            },
+            SessionHits {
+                session: id(1),
+                count: 1,
+            },
+        ],
         elsewhere: 0,
         ..Hits::default()
     }
@@ -294,7 +304,8 @@ fn answers_are_previewed_as_they_are_read() {
 fn end_goes_to_the_last_session_of_all() {
     let mut store = Store::many(5_000);
     let mut picker = opened(&mut store);
-    assert!(shown(&picker, (80, 24)).contains("100+ sessions"));
+    // All are counted, although only the first page is read.
+    assert!(shown(&picker, (80, 24)).contains("5000 sessions"));
     press(&mut picker, &["end"]);
     store.serve(&mut picker, noon());
     assert_eq!(picker.chosen().map(Chosen::id), Some(id(4_999)));
@@ -308,6 +319,23 @@ fn end_goes_to_the_last_session_of_all() {
     assert!(!picker.read().1);
 }
 
+/// A listing does not count the sessions of a kind or a team.
+#[test]
+fn sessions_of_a_team_are_counted_by_reading_them() {
+    let mut store = Store::many(5_000);
+    let filter = Filter {
+        team: Some("review".to_owned()),
+        ..Filter::default()
+    };
+    let mut picker = Picker::new(filter, None);
+    store.serve(&mut picker, noon());
+    assert!(shown(&picker, (80, 24)).contains("5000 sessions"));
+    type_in(&mut picker, "talk");
+    store.serve(&mut picker, later(300));
+    let drawn = shown(&picker, (80, 24));
+    assert!(drawn.contains("4 950 of 5 000"), "{drawn}");
+}
+
 #[test]
 fn more_hits_come_while_one_scrolls() {
     let mut store = some();
@@ -317,8 +345,13 @@ fn more_hits_come_while_one_scrolls() {
     let answer = |limit: usize| {
         let numbers = 100..(100 + limit as u64).min(400);
         let hits = numbers.map(|number| hit(number, "Talk", 2, 10, ("zebra", text)));
+        let sessions = (100..400).map(|number| SessionHits {
+            session: id(number),
+            count: 1,
+        });
         Hits {
             hits: hits.collect(),
+            sessions: sessions.collect(),
             total: 300,
             ..Hits::default()
         }
@@ -335,7 +368,7 @@ fn more_hits_come_while_one_scrolls() {
     };
     assert_eq!(serve(&mut picker), [60]);
     assert!(
-        shown(&picker, (80, 24)).contains("60+ of 5"),
+        shown(&picker, (80, 24)).contains("300 of 5"),
         "{}",
         shown(&picker, (80, 24))
     );

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use tertulia_core::entry::{Entry, Kind};
+use tertulia_core::entry::{Entry, Kind, Message, ToolOutcome};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 use tertulia_core::session::{Damage, Log};
+use tertulia_core::tool_files::files_of;
 use tertulia_engine::error::ErrorKind;
 use tertulia_store::StoreError;
 
@@ -130,25 +131,34 @@ impl StoreService {
         let reader = Reader::of(self.workspace(), &row);
         let mut at = wanted.before.map_or(reader.head, |seq| seq.back(1));
         at = at.min(reader.head);
-        let mut moments = Vec::new();
+        let mut moments: Vec<Moment> = Vec::new();
+        let mut changes = Changes::default();
         let mut measure = Measure::new(wanted.count, MOST_BYTES);
         while at > Seq::START && !measure.is_full() {
             let after = at.back(measure.stride());
             let log = reader.read(after, at).await?;
             at = after;
             for entry in log.entries.iter().rev() {
+                if let Some(message) = entry.message() {
+                    changes.add(message);
+                }
                 let message = entry.message().filter(|message| {
                     message.speaker.kind == tertulia_core::entry::SpeakerKind::Human
                 });
                 measure.add(entry.line().len(), usize::from(message.is_some()));
                 if let Some(message) = message {
-                    moments.push(Moment::new(entry.seq, entry.at, &message.content));
+                    let moment = Moment::new(entry.seq, entry.at, &message.content);
+                    moments.push(moment.changing(std::mem::take(&mut changes.files)));
                 }
                 if measure.is_full() {
                     at = entry.seq.back(1);
                     break;
                 }
             }
+        }
+        // What was changed before the oldest one of this page is rather said too early than not at all.
+        if let Some(last) = moments.last_mut() {
+            last.changed.extend(changes.files);
         }
         Ok((moments, at > Seq::START))
     }
@@ -421,5 +431,31 @@ impl Measure {
         let room = self.most_bytes.saturating_sub(self.bytes) as u64;
         // At most as many as were read already, so that a small window stays small.
         (room / size).clamp(SHORTEST_STRIDE, self.entries.clamp(FIRST_STRIDE, STRIDE))
+    }
+}
+
+/// Files that tool calls changed, gathered from the newest message back.
+#[derive(Debug, Default)]
+struct Changes {
+    files: Vec<String>,
+    /// Calls that were not carried out.
+    undone: Vec<String>,
+}
+
+impl Changes {
+    fn add(&mut self, message: &Message) {
+        if let (Some(outcome), Some(call)) = (message.tool_outcome(), &message.tool_call_id)
+            && outcome != ToolOutcome::Ok
+        {
+            self.undone.push(call.clone());
+        }
+        for call in &message.tool_calls {
+            let files = files_of(call).into_iter().filter(|file| file.written);
+            for file in files.filter(|_| !self.undone.contains(&call.id)) {
+                if !self.files.contains(&file.path) {
+                    self.files.push(file.path);
+                }
+            }
+        }
     }
 }

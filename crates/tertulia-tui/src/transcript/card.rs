@@ -15,6 +15,7 @@ use super::super::markdown::Form;
 use super::super::theme::Theme;
 use super::layout::fitted;
 use crate::text;
+use crate::text::program_output;
 use crate::text::wrap::{Breaks, Margin, Piece, Row, rows};
 
 /// Margin of what is below the line of a card.
@@ -78,7 +79,7 @@ pub(super) fn details(used: &Used) -> String {
         // The result of a change that was made says no more than the change itself.
         return match output {
             Some((text, outcome)) if *outcome != ToolOutcome::Ok => {
-                format!("{change}\n\n{text}")
+                format!("{change}\n\n{}", tools::readable_output(text, *outcome))
             }
             _ => change,
         };
@@ -89,11 +90,12 @@ pub(super) fn details(used: &Used) -> String {
         None if used.call.name == COMMAND => String::new(),
         None => arguments(&used.call.arguments),
     };
-    if let Some(output) = result {
+    if let Some((output, outcome)) = output {
+        let output = tools::readable_output(output, *outcome);
         if !text.is_empty() && tools::verb(&used.call) != Verb::Run {
             text.push('\n');
         }
-        text.push_str(output);
+        text.push_str(&program_output(&output));
     }
     text
 }
@@ -146,7 +148,7 @@ pub(super) fn live(used: &Used, width: usize, theme: Theme) -> Vec<Row> {
         first: vec![Span::styled("  │ ", theme.frame())],
         rest: vec![Span::styled("  │ ", theme.frame())],
     };
-    for line in used.live.lines() {
+    for line in program_output(&used.live).lines() {
         let piece = Piece {
             source: 0..0,
             ..Piece::exact(line, style, 0)

@@ -20,6 +20,9 @@ use crate::text::{self, cut};
 /// Lines above which a message of a person is folded, and lines shown of it then.
 const LONG: usize = 20;
 const FOLDED: usize = 10;
+/// The same in bytes, for a message of few lines.
+const LONG_BYTES: usize = 3000;
+const FOLDED_BYTES: usize = 800;
 
 /// Layout parameters shared by all items.
 #[derive(Debug)]
@@ -94,13 +97,22 @@ pub(super) fn fold_of(item: &Item) -> Option<Fold> {
         return None;
     };
     let lines = said.text.lines().count();
-    if said.speaker.kind != SpeakerKind::Human || lines <= LONG {
+    let is_long = lines > LONG || said.text.len() > LONG_BYTES;
+    if said.speaker.kind != SpeakerKind::Human || !is_long {
         return None;
     }
     let shown = said.text.split_inclusive('\n').take(FOLDED);
+    let end = shown.map(str::len).sum::<usize>();
+    if lines > LONG && end <= LONG_BYTES {
+        return Some(Fold {
+            end,
+            lines: lines - FOLDED,
+        });
+    }
+    let end = said.text.floor_char_boundary(end.min(FOLDED_BYTES));
     Some(Fold {
-        end: shown.map(str::len).sum(),
-        lines: lines - FOLDED,
+        end,
+        lines: said.text[end..].matches('\n').count(),
     })
 }
 
@@ -198,7 +210,9 @@ impl Layout {
 pub(super) fn text(item: &Item) -> Cow<'_, str> {
     match &item.what {
         What::Said(said) => Cow::Borrowed(&said.text),
-        What::Thought(text) | What::Notice { text, .. } => Cow::Borrowed(text),
+        What::Thought(text) | What::Notice { text, .. } | What::Summary { text, .. } => {
+            Cow::Borrowed(text)
+        }
         What::Used(used) => Cow::Owned(card::details(used)),
         What::Restored { .. } => Cow::Borrowed(""),
     }
@@ -208,7 +222,7 @@ pub(super) fn text(item: &Item) -> Cow<'_, str> {
 pub(super) fn weight(item: &Item) -> usize {
     let content = match &item.what {
         What::Said(said) => said.text.len(),
-        What::Thought(text) | What::Notice { text, .. } => text.len(),
+        What::Thought(text) | What::Notice { text, .. } | What::Summary { text, .. } => text.len(),
         What::Used(used) => {
             argument_weight(&used.call.arguments)
                 + used.live.len()
@@ -262,7 +276,8 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
             plain(style, margin)
         }
         What::Used(used) if !used.folded => Some(card::form(used, theme)),
-        What::Used(_) | What::Restored { .. } => None,
+        What::Summary { folded: false, .. } => plain(theme.dim(), Margin::even("  ", theme.dim())),
+        What::Used(_) | What::Summary { .. } | What::Restored { .. } => None,
     }
 }
 
@@ -283,6 +298,7 @@ fn head(item: &Item, look: &Look, begins: bool) -> Vec<Row> {
                 false => vec![line],
             }
         }
+        What::Summary { upto, folded, .. } => vec![row(summary_line(*upto, *folded, look))],
         What::Restored { messages } => vec![Row::default(), row(restored_line(*messages, look))],
     }
 }
@@ -304,7 +320,14 @@ fn foot(item: &Item, look: &Look) -> Vec<Row> {
 
 /// Row in place of the rest of a folded message.
 fn fold_row(item: &Item, fold: Fold, look: &Look) -> Row {
-    let words = format!("… {} more lines, o unfolds", grouped(fold.lines as u64));
+    let more = match fold.lines {
+        0 => format!(
+            "{} more characters",
+            grouped(text(item)[fold.end..].chars().count() as u64)
+        ),
+        lines => format!("{} more lines", grouped(lines as u64)),
+    };
+    let words = format!("… {more}, o unfolds");
     Row {
         line: Line::styled(cut(&words, usize::from(look.width)), look.theme.dim()),
         source: fold.end..text(item).len(),
@@ -350,6 +373,12 @@ fn speaker_line(by: By<'_>, to: &[String], look: &Look) -> Line<'static> {
         parts.push((Cow::Owned(format!("  {model}")), dim));
     }
     fitted(parts, usize::from(look.width))
+}
+
+fn summary_line(upto: u64, folded: bool, look: &Look) -> Line<'static> {
+    let how = if folded { " (o shows it)" } else { "" };
+    let words = format!("· Summarised entries 1–{upto}{how}.");
+    Line::styled(cut(&words, usize::from(look.width)), look.theme.dim())
 }
 
 fn restored_line(messages: u64, look: &Look) -> Line<'static> {

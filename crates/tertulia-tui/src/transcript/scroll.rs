@@ -2,17 +2,19 @@
 
 use ratatui::layout::Size;
 
-use super::super::item::What;
+use super::super::item::{Item, What};
 use super::super::theme::Theme;
-use super::layout::{Layout, Mark, Shown};
+use super::layout::{Layout, Mark, Shown, weight};
 use super::select::Selection;
-use super::{Seq, Transcript};
+use super::{Entry, Seq, Transcript};
 use crate::geometry::gutter;
 
 /// Laid-out rows above which distant layouts are dropped.
 const MOST_ROWS: usize = 20_000;
 /// Number of items that stay laid out on either side of the view.
 const NEARBY: usize = 100;
+/// Rows that an item has besides its text, if it is not laid out.
+const HEAD_ROWS: usize = 2;
 /// Minimum width for a scroll bar.
 const NARROW: u16 = 10;
 
@@ -37,11 +39,11 @@ pub(super) enum Place {
 /// Visible part of the whole, for the scroll bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First visible entry, from 0.
+    /// First visible row, from 0.
     pub from: u64,
     /// End of the visible range, exclusive.
     pub to: u64,
-    /// Total number of entries.
+    /// Total number of rows.
     pub total: u64,
 }
 
@@ -169,8 +171,12 @@ impl Transcript {
                 self.fill_up(room);
             }
         }
-        if self.place == Place::End {
-            self.unseen = 0;
+        match self.place {
+            Place::End => {
+                self.new_rows = 0;
+                self.seen_end = self.visible.last().copied();
+            }
+            Place::Top(_) => self.count_new_rows(),
         }
     }
 
@@ -301,36 +307,69 @@ impl Transcript {
         self.arrange();
     }
 
-    /// Visible part by log position, or by item if none has a log position; `None` if everything is
-    /// visible.
+    /// Visible part in rows; `None` if everything is visible. The rows of items that are not laid out
+    /// are estimated by their length, and those of entries that are not loaded by the average.
     pub fn extent(&self) -> Option<Extent> {
-        let first = self.index(self.visible.first()?.id)?;
-        let last = self.index(self.visible.last()?.id)?;
-        let all_seen =
-            first == 0 && self.visible[0].row == 0 && self.follows() && !self.more_before;
+        let top = *self.visible.first()?;
+        let first = self.index(top.id)?;
+        let all_seen = first == 0 && top.row == 0 && self.follows() && !self.more_before;
         if all_seen {
             return None;
         }
-        let seq = |index: usize| self.items[index].item.seq;
-        let from = (first..=last).find_map(seq);
-        let to = (first..=last).rev().find_map(seq);
-        match (from, to) {
-            (Some(from), Some(_)) if self.follows() => Some(Extent {
-                from: from.0.saturating_sub(1),
-                to: self.total,
-                total: self.total,
-            }),
-            (Some(from), Some(to)) => Some(Extent {
-                from: from.0.saturating_sub(1),
-                to: to.0,
-                total: self.total.max(to.0),
-            }),
-            _ => Some(Extent {
-                from: first as u64,
-                to: last as u64 + 1,
-                total: self.items.len() as u64,
-            }),
+        let rows = |entry: &Entry| self.estimated_rows(entry);
+        let above: u64 = self.items.iter().take(first).map(rows).sum();
+        let loaded = above + self.items.iter().skip(first).map(rows).sum::<u64>();
+        let average = (loaded / self.items.len().max(1) as u64).max(1);
+        let seqs = || self.items.iter().filter_map(|entry| entry.item.seq);
+        let before = match self.more_before {
+            true => seqs().next().map_or(0, |seq| seq.0.saturating_sub(1)),
+            false => 0,
+        };
+        let after = match self.more_after {
+            true => {
+                self.total
+                    - seqs()
+                        .next_back()
+                        .map_or(self.total, |seq| seq.0.min(self.total))
+            }
+            false => 0,
+        };
+        let from = before * average + above + top.row as u64;
+        Some(Extent {
+            from,
+            to: from + self.visible.len() as u64,
+            total: (before + after) * average + loaded,
+        })
+    }
+
+    /// Rows of an item, estimated if it is not laid out.
+    fn estimated_rows(&self, entry: &Entry) -> u64 {
+        let rows = match &entry.layout {
+            Some(layout) => layout.height(),
+            None if matches!(&entry.item.what, What::Used(used) if used.folded) => 1,
+            None => {
+                let bytes = weight(&entry.item).saturating_sub(size_of::<Item>());
+                HEAD_ROWS + bytes / usize::from(self.look.width).max(1)
+            }
+        };
+        rows as u64
+    }
+
+    /// Counts the rows that came after the end was seen last.
+    fn count_new_rows(&mut self) {
+        let tail = self.tail.iter().map(|entry| self.estimated_rows(entry));
+        let mut rows = usize::try_from(tail.sum::<u64>()).unwrap_or(usize::MAX);
+        let Some(end) = self.seen_end else {
+            self.new_rows = 0;
+            return;
+        };
+        if let Some(index) = self.index(end.id) {
+            rows += self.height_of(index).saturating_sub(end.row + 1);
+            for later in index + 1..self.items.len() {
+                rows += self.height_of(later);
+            }
         }
+        self.new_rows = rows;
     }
 
     /// Drops the rows of items far from the view; they are laid out again when they come near.

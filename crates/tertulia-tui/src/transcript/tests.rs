@@ -309,11 +309,45 @@ fn the_end_is_followed_until_one_goes_up() {
     transcript.stream("ignored: nobody is speaking");
     transcript.fit(SCREEN, DARK);
     assert_eq!(seen(&transcript), before);
-    assert_eq!(transcript.unseen(), 1);
-    assert!(screen(&mut transcript, 80, 24).contains("↓ 1 new"));
+    // Its gap, its head and its text.
+    assert_eq!(transcript.new_rows(), 3);
+    assert!(screen(&mut transcript, 80, 24).contains("↓ 3 new lines · Ctrl+End"));
     transcript.page(1);
-    assert!(transcript.follows() && transcript.unseen() == 0);
+    assert!(transcript.follows() && transcript.new_rows() == 0);
     assert_eq!(seen(&transcript).last().unwrap(), "newer");
+}
+
+#[test]
+fn the_scroll_bar_counts_rows() {
+    let text: String = (0..200).map(|line| format!("line {line}\n\n")).collect();
+    let mut transcript = Transcript::new(2);
+    transcript.push(agent(1, "short"));
+    transcript.push(agent(2, &text));
+    transcript.fit(SCREEN, DARK);
+    transcript.go_to_top();
+    let top = transcript.extent().unwrap();
+    assert_eq!((top.from, top.to), (0, u64::from(SCREEN.height)));
+    assert!(top.total > 200, "{top:?}");
+    transcript.page(1);
+    let second = transcript.extent().unwrap();
+    assert_eq!(second.from, u64::from(SCREEN.height) - 1);
+    assert_eq!(second.total, top.total);
+    transcript.go_to_end();
+    let end = transcript.extent().unwrap();
+    assert_eq!(end.to, end.total);
+}
+
+#[test]
+fn text_that_streams_in_below_is_counted() {
+    let mut transcript = loaded(50);
+    transcript.push(speaking());
+    transcript.stream("one\n");
+    transcript.fit(SCREEN, DARK);
+    transcript.scroll(-5);
+    assert_eq!(transcript.new_rows(), 0, "{:?}", seen(&transcript));
+    transcript.stream("\ntwo\n\nthree\n");
+    transcript.fit(SCREEN, DARK);
+    assert_eq!(transcript.new_rows(), 4);
 }
 
 #[test]

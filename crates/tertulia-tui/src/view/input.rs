@@ -9,14 +9,18 @@ use tertulia_engine::text::fit;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::brush::clear;
-use crate::completion::Offer;
+use crate::completion::{Candidate, Offer};
 use crate::input::Input;
 use crate::input::layout::{Row, row_of_characters};
 use crate::text;
 use crate::theme::Theme;
 
-/// Maximum width of a candidate's name when notes are shown beside it.
+/// Width that a candidate's name may have in any case; a long note beside it is cut.
 const WIDEST_NAME: usize = 40;
+/// Columns of the mark before a candidate.
+const MARK_COLUMNS: usize = 2;
+/// Columns between the name of a candidate and its note.
+const BESIDE: usize = 2;
 
 /// Draws the input and returns the position of the terminal cursor.
 pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
@@ -129,12 +133,7 @@ pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme)
             .title_bottom(Line::from(count).right_aligned())
             .render(popup, buffer);
     }
-    let widest = offers
-        .iter()
-        .map(|offer| text::width(offer.candidate.shown()))
-        .max()
-        .unwrap_or(0)
-        .min(WIDEST_NAME);
+    let widest = name_columns(&offers, usize::from(rows.width));
     for (y, offer) in (rows.top()..rows.bottom()).zip(&offers) {
         let row = Rect {
             y,
@@ -153,6 +152,61 @@ pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme)
     }
 }
 
+/// Columns for the names of candidates: what the notes beside them leave.
+fn name_columns(offers: &[Offer<'_>], columns: usize) -> usize {
+    let widest = |shown: fn(&Candidate) -> &str| {
+        let texts = offers.iter().map(|offer| shown(offer.candidate));
+        texts.map(text::width).max().unwrap_or(0)
+    };
+    let name = widest(Candidate::shown);
+    let note = match widest(|candidate| &candidate.note) {
+        0 => 0,
+        note => note + BESIDE,
+    };
+    let left = columns.saturating_sub(MARK_COLUMNS + note);
+    name.min(left.max(WIDEST_NAME))
+}
+
+/// Graphemes of a name that are shown in so many columns, with their places; a name that is too long
+/// loses its middle, because paths differ at their ends.
+fn shown_part(name: &str, columns: usize) -> Vec<(Option<usize>, &str)> {
+    let all: Vec<(Option<usize>, &str)> = name
+        .graphemes(true)
+        .enumerate()
+        .map(
+            |(place, cluster)| match cluster.contains(char::is_control) {
+                true => (Some(place), "\u{fffd}"),
+                false => (Some(place), cluster),
+            },
+        )
+        .collect();
+    let needed: usize = all.iter().map(|(_, symbol)| text::width(symbol)).sum();
+    if needed <= columns {
+        return all;
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return Vec::new();
+    };
+    let head = fitting(all.iter(), room / 3);
+    let tail = fitting(all[head..].iter().rev(), room - room / 3);
+    let mut shown = all[..head].to_vec();
+    shown.push((None, "…"));
+    shown.extend(&all[all.len() - tail..]);
+    shown
+}
+
+/// Number of graphemes that fit into so many columns.
+fn fitting<'a>(
+    graphemes: impl Iterator<Item = &'a (Option<usize>, &'a str)>,
+    columns: usize,
+) -> usize {
+    let used = graphemes.scan(0, |used, (_, symbol)| {
+        *used += text::width(symbol);
+        Some(*used)
+    });
+    used.take_while(|used| *used <= columns).count()
+}
+
 fn draw_offer(offer: &Offer<'_>, widest: usize, row: Rect, buffer: &mut Buffer, theme: Theme) {
     let base = if offer.chosen {
         theme.chosen()
@@ -167,24 +221,13 @@ fn draw_offer(offer: &Offer<'_>, widest: usize, row: Rect, buffer: &mut Buffer, 
         .right()
         .min(x.saturating_add(u16::try_from(widest).unwrap_or(u16::MAX)));
     let name = offer.candidate.shown();
-    let whole = text::width(name) <= usize::from(name_end.saturating_sub(x));
-    for (place, cluster) in name.graphemes(true).enumerate() {
-        let fits = u32::try_from(place).is_ok_and(|place| offer.fitting.contains(&place));
-        let style = if fits {
-            base.patch(theme.found())
-        } else {
-            base
-        };
-        let symbol = if cluster.contains(char::is_control) {
-            "\u{fffd}"
-        } else {
-            cluster
+    for (place, symbol) in shown_part(name, usize::from(name_end.saturating_sub(x))) {
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        let style = match place.is_some_and(|place| offer.fitting.contains(&place)) {
+            true => base.patch(theme.found()),
+            false => base,
         };
         let left = usize::from(name_end.saturating_sub(x));
-        if text::width(symbol) + usize::from(!whole) > left {
-            buffer.set_stringn(x, y, "…", left, base);
-            break;
-        }
         (x, _) = buffer.set_stringn(x, y, symbol, left, style);
     }
     let x = name_end.saturating_add(2);

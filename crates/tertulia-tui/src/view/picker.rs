@@ -54,13 +54,16 @@ fn draw_head(picker: &Picker, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let (read, all) = picker.read();
     let plus = |more: bool| if more { "+" } else { "" };
     let len = picker.len() as u64;
-    let mut count = match (picker.query().is_empty(), all) {
-        (true, true) => counted(len, "session"),
-        (true, false) => format!("{}+ sessions", grouped(len)),
-        (false, all) => {
-            let (more_hits, more) = (plus(picker.has_more_hits()), plus(!all));
-            let (len, read) = (grouped(len), grouped(read as u64));
-            format!("{len}{more_hits} of {read}{more}")
+    let mut count = match (picker.query().is_empty(), picker.matching()) {
+        (true, Some(sessions)) => counted(sessions, "session"),
+        (true, None) => format!("{}+ sessions", grouped(len)),
+        (false, matching) => {
+            let matching_words = grouped(matching.unwrap_or(len));
+            let (more_hits, more) = (plus(matching.is_none()), plus(!all));
+            format!(
+                "{matching_words}{more_hits} of {}{more}",
+                grouped(read as u64)
+            )
         }
     };
     if picker.is_reading() {

@@ -81,6 +81,10 @@ fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Line<
             };
             body(text, columns, style)
         }
+        What::Summary { upto, .. } => {
+            let words = format!("(entries 1–{upto} summarised)");
+            vec![Line::styled(words, theme.dim())]
+        }
         What::Restored { messages } => {
             vec![Line::styled(
                 format!("({messages} messages restored)"),

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tertulia_engine::text::ago;
 
-use super::brush::{Look, hints, rule, write, write_right};
+use super::brush::{Look, counted, hints, rule, write, write_right};
 use crate::geometry::{rewind_areas, row, rows};
 use crate::rewind::Rewind;
 use crate::text::fold;
@@ -12,7 +12,12 @@ use crate::text::fold;
 /// Draws the list.
 pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
     let (areas, theme) = (rewind_areas(area), look.theme);
-    write(buffer, areas.head, "Rewind to before", theme.heading());
+    write(
+        buffer,
+        areas.head,
+        "Rewind to just before…",
+        theme.heading(),
+    );
     let seen = usize::from(areas.list.height).max(1);
     let (chosen, top) = rewind.places(seen);
     let moments = rewind.moments().iter().enumerate();
@@ -36,6 +41,7 @@ pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(moment) = rewind.chosen() {
         rule(buffer, areas.message, theme);
+        draw_changed(rewind, look, row(areas.message, 0), buffer);
         let inside = rows(areas.message, 1, usize::from(areas.message.height));
         let most = usize::from(inside.height);
         let (lines, _) = fold(&moment.text, usize::from(inside.width), most);
@@ -49,4 +55,23 @@ pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
         ("Esc", "stay"),
     ];
     hints(buffer, areas.keys, theme, &keys);
+}
+
+/// Says which files the session has changed since: they stay as they are.
+fn draw_changed(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
+    let files = rewind.changed();
+    if files.is_empty() {
+        return;
+    }
+    let count = counted(files.len() as u64, "file");
+    let words = format!(
+        " {count} changed since, not put back: {} ",
+        files.join(", ")
+    );
+    let place = Rect {
+        x: area.x + area.width.min(2),
+        width: area.width.saturating_sub(4),
+        ..area
+    };
+    write(buffer, place, &words, look.theme.warning());
 }

@@ -11,11 +11,12 @@ use tertulia_engine::event::ContextUse;
 
 use super::brush::{Look, clear, hints, keep_in_cells, rule};
 use crate::activity::Doing;
+use crate::dialog::question::Question;
 use crate::geometry::{above_rule, question_area, right_of_gutter, rows, screen_areas, toast_area};
 use crate::links;
 use crate::state::{Layer, Phase, State};
 use crate::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
-use crate::text::cut;
+use crate::text::{cut, one_line};
 use crate::view;
 
 /// Maximum width of an always-allowed tool in the status line.
@@ -41,7 +42,7 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     let whole = buffer.area;
     let mut cursor = None;
     let mut links = Vec::new();
-    let covered = state.overlays.iter().any(Layer::is_whole);
+    let covered = state.overlays.iter().any(Layer::hides_session);
     if !covered {
         cursor = draw_talk(state, look, buffer);
         if state.links {
@@ -54,30 +55,43 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     // details of its permission request.
     let (below, questions) = state.overlays.split_at(first_question(state));
     for overlay in below {
-        if overlay.is_whole() {
+        if overlay.hides_session() {
             Clear.render(whole, buffer);
+        } else if overlay.is_whole() {
+            buffer.set_style(whole, state.theme.dim());
         }
         cursor = overlay.get().view(look, whole, buffer);
     }
     let (row, rule) = (toast_area(state), screen_areas(state).rule);
-    if (covered || row != rule) && state.toasts.seen(now).next().is_some() {
-        clear(buffer, row);
+    if covered {
+        // The keys of an overlay stand at the left.
+        view::toast::draw_right(&state.toasts, look, row, buffer);
+    } else {
+        if row != rule && state.toasts.seen(now).next().is_some() {
+            clear(buffer, row);
+        }
+        view::toast::draw(&state.toasts, look, row, buffer);
     }
-    view::toast::draw(&state.toasts, look, row, buffer);
     for question in questions {
-        let is_writing = matches!(question, Layer::Approval(_, asked) if asked.is_writing());
         let (area, written) = match question {
-            Layer::Approval(..) => (question_area(state).intersection(whole), cursor),
+            // Only the one that is answered next is seen.
+            Layer::Question(asked) if !is_front(state, asked) => continue,
+            Layer::Question(asked) => {
+                let area = question_area(state).intersection(whole);
+                (area, cursor.filter(|_| asked.is_writing()))
+            }
             _ => (whole, None),
         };
-        cursor = question
-            .get()
-            .view(look, area, buffer)
-            .or(written.filter(|_| is_writing));
+        cursor = question.get().view(look, area, buffer).or(written);
     }
     keep_in_cells(buffer, state.has_flags);
     links::lay(&links, buffer);
     cursor
+}
+
+fn is_front(state: &State, asked: &Question) -> bool {
+    let front = state.question();
+    front.is_some_and(|front| std::ptr::eq(front, asked))
 }
 
 /// Index of the first dialog that is not below a full-screen overlay.
@@ -133,6 +147,8 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         model: state.info.model.clone(),
         title: meta.and_then(|meta| meta.title.clone()),
         short: state.id.short().to_string(),
+        folder: Some(state.folder.clone()).filter(|folder| !folder.is_empty()),
+        is_elsewhere: state.is_elsewhere,
         restored: state.info.restored.as_ref().map(|meta| meta.messages),
         messages: meta.map_or(0, |meta| meta.messages),
         tokens: meta.map_or(Usage::default(), |meta| meta.tokens),
@@ -158,7 +174,7 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         policy: policy(state),
         permissions: permissions(&state.permissions),
         reading: state.reading,
-        unseen: state.transcript.unseen(),
+        unseen: state.transcript.new_rows(),
     }
 }
 
@@ -189,6 +205,9 @@ fn permissions(state: &PermissionState) -> Option<String> {
 }
 
 fn agent_state(state: &State) -> AgentState {
+    if let (Phase::Open, Some(question)) = (state.phase, state.question()) {
+        return AgentState::Waiting(question.subject().wish());
+    }
     match (&state.phase, &state.running) {
         (Phase::Opening, _) => AgentState::Opening,
         (Phase::Leaving | Phase::Gone, _) => AgentState::Leaving,
@@ -196,7 +215,7 @@ fn agent_state(state: &State) -> AgentState {
             Doing::Thinking | Doing::SummingUp => AgentState::Thinking,
             Doing::Speaking => AgentState::Speaking,
             Doing::Using { name, .. } => AgentState::UsingTool(name.clone()),
-            Doing::Running(_) => AgentState::UsingTool("a command".to_owned()),
+            Doing::Running(command) => AgentState::Running(one_line(command).trim().to_owned()),
             Doing::Waiting => AgentState::Waiting(running.tool.clone()),
             Doing::Retrying { attempt, of, .. } => AgentState::Retrying {
                 attempt: *attempt,
@@ -204,6 +223,7 @@ fn agent_state(state: &State) -> AgentState {
             },
         },
         (Phase::Open, None) if state.failed => AgentState::Failed,
+        (Phase::Open, None) if state.is_unavailable => AgentState::Unavailable,
         (Phase::Open, None) => AgentState::Ready,
     }
 }

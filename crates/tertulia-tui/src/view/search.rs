@@ -58,7 +58,6 @@ fn total(search: &Search) -> String {
     if !search.is_done() {
         return String::new();
     }
-    let more = if hits.more { "more than " } else { "" };
     let elsewhere = match hits.elsewhere {
         0 => String::new(),
         count => format!(", {count} in other projects"),
@@ -67,7 +66,13 @@ fn total(search: &Search) -> String {
         0 => String::new(),
         count => format!(", {} not indexed yet", grouped(count)),
     };
-    format!("{more}{}{elsewhere}{pending}", counted(hits.total, "hit"))
+    let shown = match hits.hits.len() as u64 {
+        shown if shown < hits.total => format!("{} of ", grouped(shown)),
+        _ => String::new(),
+    };
+    let sessions = counted(hits.sessions.len() as u64, "session");
+    let total = counted(hits.total, "hit");
+    format!("{shown}{total} in {sessions}{elsewhere}{pending}")
 }
 
 fn draw_hits(search: &Search, look: Look, area: Rect, buffer: &mut Buffer) {
@@ -78,13 +83,7 @@ fn draw_hits(search: &Search, look: Look, area: Rect, buffer: &mut Buffer) {
         return;
     }
     if hits.is_empty() && search.is_done() {
-        let words = match search.hits().more {
-            true => {
-                "Nothing found among the newest matches; more specific terms search further back."
-            }
-            false => "Nothing found.",
-        };
-        write(buffer, area, words, theme.dim());
+        write(buffer, area, "Nothing found.", theme.dim());
         return;
     }
     let seen = (usize::from(area.height) / ROW_LINES).max(1);

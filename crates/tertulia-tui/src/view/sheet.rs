@@ -9,11 +9,21 @@ use crate::geometry::{row, rows};
 use crate::sheet::{Ink, Sheet};
 use crate::theme::Theme;
 
-/// Draws the sheet in the middle of an area.
+/// Draws the sheet at the bottom of an area, above the status line if there is room for both.
 pub fn draw(sheet: &Sheet, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    let title = (sheet.title(), theme.frame());
-    let inside = framed(buffer, area, sheet.size(), title);
+    let title = (sheet.title(), theme.heading());
+    let (columns, lines) = sheet.size();
+    let above = match lines < area.height {
+        true => area.height - 1,
+        false => area.height,
+    };
+    let bottom = Rect {
+        y: area.y + above.saturating_sub(lines),
+        height: lines.min(above),
+        ..area
+    };
+    let inside = framed(buffer, bottom, (columns, lines), title);
     let height = usize::from(inside.height);
     let keys = usize::from(height >= 2);
     let text = rows(inside, 0, height - keys);

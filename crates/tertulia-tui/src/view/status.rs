@@ -74,8 +74,13 @@ fn style(status: &Status, kind: Kind, theme: Theme) -> Style {
 fn state_style(state: &AgentState, theme: Theme) -> Style {
     match state {
         AgentState::Ready => theme.added(),
-        AgentState::Thinking | AgentState::Speaking | AgentState::UsingTool(_) => theme.heading(),
-        AgentState::Waiting(_) | AgentState::Retrying { .. } => theme.warning(),
+        AgentState::Thinking
+        | AgentState::Speaking
+        | AgentState::UsingTool(_)
+        | AgentState::Running(_) => theme.heading(),
+        AgentState::Waiting(_) | AgentState::Retrying { .. } | AgentState::Unavailable => {
+            theme.warning()
+        }
         AgentState::Failed => theme.loud(),
         AgentState::Opening | AgentState::Leaving => theme.dim(),
     }

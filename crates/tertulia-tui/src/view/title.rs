@@ -15,6 +15,7 @@ pub fn of(state: &State) -> String {
         None => "tertulia".to_owned(),
     };
     match &state.running {
+        _ if state.question().is_some() => format!("needs you · {title}"),
         Some(running) if running.doing == Doing::Waiting => format!("needs you · {title}"),
         Some(_) => format!("working · {title}"),
         None => title,

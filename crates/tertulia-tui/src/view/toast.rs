@@ -10,35 +10,44 @@ use crate::item::Tone;
 use crate::text::{cut, one_line, width};
 use crate::toast::{Toast, Toasts};
 
-/// Columns before the first toast and between two.
+/// Columns before a toast.
 const GAP: u16 = 1;
 /// Bytes of a toast that are looked at: more than can be shown.
 const MOST_BYTES: usize = 4096;
 
-/// Draws the newest toast, and older ones that fit beside it.
+/// Draws the newest toast.
 pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
-    let area = row(area, 0).intersection(buffer.area);
-    let mut left = after(area, GAP);
-    let all: Vec<&Toast> = toasts.seen(look.now).collect();
-    for (number, toast) in all.iter().rev().enumerate() {
-        let text = words(toast);
-        let room = usize::from(left.width);
-        if number > 0 && width(&text) > room {
-            return;
-        }
-        let text = match width(&text) > room {
-            true => cut(text.trim_end(), room),
-            false => text,
-        };
-        let columns = u16::try_from(width(&text)).unwrap_or(left.width);
-        let place = Rect {
-            width: columns.min(left.width),
-            ..left
-        };
-        clear(buffer, place);
-        write(buffer, place, &text, style(toast, look));
-        left = after(left, place.width.saturating_add(GAP));
-    }
+    draw_at(toasts, look, after(row(area, 0), GAP), buffer);
+}
+
+/// Draws the newest toast at the right end of a row, whose begin stays visible.
+pub fn draw_right(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
+    let area = row(area, 0);
+    let Some(toast) = toasts.seen(look.now).last() else {
+        return;
+    };
+    let columns = u16::try_from(width(&words(toast))).unwrap_or(area.width);
+    let at = area.width.saturating_sub(columns);
+    draw_at(toasts, look, after(area, at), buffer);
+}
+
+fn draw_at(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
+    let area = area.intersection(buffer.area);
+    let Some(toast) = toasts.seen(look.now).last() else {
+        return;
+    };
+    let text = words(toast);
+    let room = usize::from(area.width);
+    let text = match width(&text) > room {
+        true => cut(text.trim_end(), room),
+        false => text,
+    };
+    let place = Rect {
+        width: u16::try_from(width(&text)).unwrap_or(area.width),
+        ..area
+    };
+    clear(buffer, place);
+    write(buffer, place, &text, style(toast, look));
 }
 
 /// Returns the text with its mark, and a space on both sides.

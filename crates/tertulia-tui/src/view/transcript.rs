@@ -5,8 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use regex::Regex;
 
-use super::brush::grouped;
+use super::brush::{counted, grouped};
 use crate::geometry::right_of_gutter;
+use crate::keymap::{self, Action, Where};
 use crate::text::wrap::Row;
 use crate::text::{self, cut};
 use crate::theme::Theme;
@@ -131,7 +132,7 @@ fn draw_bar(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
     }
 }
 
-/// Draws the search field, or the position in the search and the number of new items below, on the
+/// Draws the search field, or the position in the search and the number of new lines below, on the
 /// last row.
 fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let y = area.bottom() - 1;
@@ -158,11 +159,18 @@ fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut B
             format!(" {} of {} ", grouped(place as u64), grouped(count as u64))
         }
     });
-    let unseen = match transcript.unseen() {
+    let new = match transcript.new_rows() {
         0 => None,
-        unseen => Some(format!(" ↓ {unseen} new ")),
+        rows => {
+            let rows = counted(rows as u64, "new line");
+            let key = keymap::key_of(Where::Talk, Action::ToEnd);
+            Some(match key {
+                Some(key) => format!(" ↓ {rows} · {key} "),
+                None => format!(" ↓ {rows} "),
+            })
+        }
     };
-    let parts: Vec<String> = found.into_iter().chain(unseen).collect();
+    let parts: Vec<String> = found.into_iter().chain(new).collect();
     if !parts.is_empty() {
         let text = cut(&parts.join("·"), width.saturating_sub(1));
         let columns = u16::try_from(text::width(&text)).unwrap_or(area.width);

@@ -94,3 +94,44 @@ fn output_is_shown_while_a_command_runs() {
         ["  ▸ Run make ✗ exit status 2, 1 line"]
     );
 }
+
+#[test]
+fn a_short_change_is_unfolded_once_it_is_made() {
+    let made = "replaced 1 place in a.rs, in line 7";
+    let mut transcript = of(vec![person(1), edit(2, None)]);
+    assert!(
+        seen(&transcript)
+            .last()
+            .unwrap()
+            .starts_with("  ▸ Edit a.rs")
+    );
+    transcript.used("call-2", made, ToolOutcome::Ok);
+    transcript.fit(SCREEN, DARK);
+    let rows = seen(&transcript);
+    let card = rows.iter().position(|row| row.starts_with("  ▾ Edit a.rs"));
+    let below = &rows[card.expect("the card is unfolded")..];
+    assert!(
+        below.iter().any(|row| row.contains("+ let b = 3;")),
+        "{rows:?}"
+    );
+    // A change that was refused, and a long one, stay folded.
+    let mut transcript = of(vec![person(1), edit(2, None)]);
+    transcript.used("call-2", "[not run: no]", ToolOutcome::Denied);
+    transcript.fit(SCREEN, DARK);
+    assert!(seen(&transcript).last().unwrap().starts_with("  ▸ Edit"));
+    let lines: String = (0..40).map(|line| format!("line {line}\n")).collect();
+    let arguments = json!({ "path": "a.rs", "old_text": "x", "new_text": lines });
+    let mut transcript = of(vec![person(1), tool(2, "file_edit", arguments, None)]);
+    transcript.used("call-2", made, ToolOutcome::Ok);
+    transcript.fit(SCREEN, DARK);
+    assert!(seen(&transcript).last().unwrap().starts_with("  ▸ Edit"));
+}
+
+#[test]
+fn a_long_message_of_one_line_is_folded() {
+    let text = "word ".repeat(2600);
+    let transcript = of(vec![said(Some(1), "Rosa", SpeakerKind::Human, &text)]);
+    let rows = seen(&transcript);
+    assert!(rows.len() < 20, "{}", rows.len());
+    assert_eq!(rows.last().unwrap(), "… 12 200 more characters, o unfolds");
+}

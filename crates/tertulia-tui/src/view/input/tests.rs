@@ -3,7 +3,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::completion::{Asked, Candidate};
+use crate::completion::Asked;
 use crate::history::History;
 
 fn input() -> Input {
@@ -177,9 +177,9 @@ fn offered_commands() {
     │  /tag +TAG -TAG  add and remove tags                                                                                 │
     │  /fork [N]       fork from entry N or the end, and continue there                                                    │
     │  /rewind [N]     go back to before entry N, or choose                                                                │
-    │  /compact        sum up the older part for the agent; the log keeps all                                              │
+    │  /compact        summarise older messages for the agent                                                              │
     │  /retry          ask again for an answer that failed                                                                 │
-    │  /undo           take the last rename, tag or trash back                                                             │
+    │  /undo           undo the last rename, tag or trash                                                                  │
     └──────────────────────────────────────────────────────────────────────────────────────────────────────────────── 2/30 ┘
     You> /
     cursor 6,39
@@ -208,8 +208,8 @@ fn offered_sessions_cannot_steer_the_terminal() {
     input.candidates(&Asked::Sessions("b".to_owned()), found);
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
     ┌──────────────────────────────────────────────────────────────────────────────┐
-    │▸ The build �[31m漢字 is broken again and…  3 hours ago                       │
-    │  About                                     yesterday                         │
+    │▸ The build �[31m漢字 is broken again and again and again  3 hours ago        │
+    │  About                                                    yesterday          │
     └──────────────────────────────────────────────────────────────────────────────┘
     You> /resume b
     cursor 14,23
@@ -237,9 +237,8 @@ fn a_search_through_the_history() {
     );
     write(&mut input, "x");
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
-    nothing has 'buildx'> explain the Build script to me
-                          in two lines
-    cursor 34,22
+    history: no match for 'buildx'
+    cursor 31,23
     "#);
 }
 
@@ -294,4 +293,42 @@ fn an_area_that_is_smaller_than_was_said_is_kept_to() {
     let beyond = Rect::new(8, 5, 50, 50);
     draw(&input, beyond, &mut buffer, Theme::default());
     draw_popup(&input, beyond, &mut buffer, Theme::default());
+}
+
+#[test]
+fn paths_use_the_width_and_lose_their_middle() {
+    let paths = [
+        "crates/tertulia-tui/src/picker/snapshots/session_list_80.snap",
+        "crates/tertulia-tui/src/picker/snapshots/session_list_120.snap",
+    ];
+    let drawn = |columns: u16| {
+        let candidates = paths.map(Candidate::new);
+        let shown = candidates.each_ref().map(|candidate| Offer {
+            candidate,
+            fitting: Vec::new(),
+            chosen: false,
+        });
+        let widest = name_columns(&shown, usize::from(columns));
+        paths.map(|path| {
+            let part = shown_part(path, widest);
+            part.into_iter()
+                .map(|(_, symbol)| symbol)
+                .collect::<String>()
+        })
+    };
+    assert_eq!(drawn(120), paths, "there is room for all of them");
+    let [first, second] = drawn(50);
+    assert_eq!(text::width(&first), 48);
+    assert!(first.starts_with("crates/tertulia") && first.ends_with("session_list_80.snap"));
+    assert_ne!(first, second);
+    for columns in 0..20 {
+        assert!(
+            text::width(
+                &shown_part("漢字/漢字/漢字", columns)
+                    .iter()
+                    .map(|(_, s)| *s)
+                    .collect::<String>()
+            ) <= columns
+        );
+    }
 }
