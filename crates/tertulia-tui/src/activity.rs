@@ -228,7 +228,7 @@ impl Busy {
             Doing::Thinking => plain("is thinking…"),
             Doing::Speaking => plain("is speaking…"),
             Doing::Waiting => plain("asks for permission"),
-            Doing::SummingUp => plain("is summing up…"),
+            Doing::SummingUp => plain("is summarising…"),
             Doing::Running(command) => (
                 "running (".to_owned(),
                 one_line(command).trim().to_owned(),
@@ -258,10 +258,10 @@ impl Busy {
                     true => "now".to_owned(),
                     false => format!("in {}", counting(wait)),
                 };
-                let before = format!("{who} tries again {when} ({attempt} of {of}");
+                let before = format!("{who}: retrying {when} ({attempt} of {of})");
                 match one_line(reason).trim() {
-                    "" => (before, String::new(), ")".to_owned()),
-                    reason => (format!("{before}: "), reason.to_owned(), ")".to_owned()),
+                    "" => (before, String::new(), String::new()),
+                    reason => (format!("{before}: "), reason.to_owned(), String::new()),
                 }
             }
         }

@@ -82,6 +82,8 @@ impl Server {
         let ask = Ask::SessionCreate {
             title: None,
             kind,
+            // The server's own, or that of the session.
+            cwd: None,
             agent,
             model,
             team,

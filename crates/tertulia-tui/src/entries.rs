@@ -23,7 +23,22 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
             Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
                 items.push(notice(entry, Tone::Error));
             }
-            Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) | Body::Switched(_) => {
+            Body::Compacted(compacted) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Summary {
+                    upto: compacted.upto.0,
+                    text: compacted.summary.clone(),
+                    folded: true,
+                },
+            }),
+            Body::Tasked(tasked) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Notice {
+                    tone: Tone::Note,
+                    text: format!("the team's task: {}", tasked.task),
+                },
+            }),
+            Body::Forked(_) | Body::Switched(_) | Body::Terms(_) => {
                 items.push(notice(entry, Tone::Note));
             }
             Body::Shell(shell) => items.push(Item {
@@ -84,6 +99,7 @@ pub fn things(entry: &Entry) -> usize {
         | Body::Thought(_)
         | Body::Shell(_)
         | Body::Switched(_)
+        | Body::Terms(_)
         | Body::Forked(_) => 1,
         _ => 0,
     }
@@ -179,7 +195,7 @@ fn put_output(items: &mut [Item], id: &str, output: &str, outcome: ToolOutcome) 
         });
     match call {
         Some(used) => {
-            used.output = Some((output.to_owned(), outcome));
+            used.end(output, outcome);
             true
         }
         None => false,

@@ -10,6 +10,7 @@ use ratatui::layout::Size;
 use tertulia_engine::event::SessionEnd;
 use tokio::sync::mpsc;
 
+use super::burst::Bursts;
 use super::dialog::failure::Failure;
 use super::driver::Driver;
 use super::editor;
@@ -183,6 +184,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             writing: RefCell::default(),
         };
         let mut drawn: Option<Instant> = None;
+        let mut bursts = Bursts::default();
         let mut frame = FrameState::Urgent;
         while !state.is_over() {
             let now = store.now();
@@ -202,7 +204,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             };
             let happened = tokio::select! {
                 biased;
-                input = next_input(&mut self.events) => with_more(input),
+                input = next_input(&mut self.events) => bursts.join(with_more(input), Instant::now()),
                 number = (self.signals)() => vec![Event::Signal(number)],
                 events = engine.events().take() => events.into_iter().map(Event::Live).collect(),
                 answer = answers.recv() => {
@@ -268,7 +270,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
     ) {
         for effect in effects {
             let trouble = match effect {
-                Effect::Copy(text) => self.screen.copy(&text),
+                Effect::Copy(text) => self.screen.copy(&text, self.options.in_tmux),
                 Effect::Ring => self.screen.ring(),
                 Effect::Desktop(text) => self.screen.announce(&text),
                 Effect::Redraw => {

@@ -48,7 +48,11 @@ impl Follower {
     pub fn command(&self, command: &LiveCommand) {
         match command {
             LiveCommand::Leave | LiveCommand::End => self.leave.cancel(),
+            LiveCommand::KeepDraft(_) => {}
             LiveCommand::Say(_)
+            | LiveCommand::Queue { .. }
+            | LiveCommand::EditQueued { .. }
+            | LiveCommand::Withdraw { .. }
             | LiveCommand::Run(_)
             | LiveCommand::As(_)
             | LiveCommand::Switch(_)

@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Margin, Position, Rect, Size};
 
-use super::dialog::approval::Approval;
+use super::dialog::question::Question;
 use super::state::{Layer, State};
 
 /// Rows that the transcript keeps in any case.
@@ -237,7 +237,7 @@ pub struct ScreenAreas {
     pub ahead: Rect,
     /// Activity line.
     pub activity: Rect,
-    /// Question for permission to use a tool.
+    /// Question to the user.
     pub question: Rect,
     /// Line above the input.
     pub rule: Rect,
@@ -307,17 +307,17 @@ pub fn above_rule(areas: &ScreenAreas) -> Rect {
     Rect::new(0, 0, areas.rule.width, areas.rule.y)
 }
 
-/// Rows wanted by a permission question that stands above the input, which takes keys that do not
+/// Rows wanted by a question that stands above the input, which takes keys that do not
 /// answer it.
 fn question_height(state: &State) -> u16 {
     let is_covered = state.overlays.iter().any(Layer::is_whole);
-    match open_question(state) {
+    match state.question() {
         Some(question) if !is_covered && state.size.height >= WITH_RULE => question.height(),
         _ => 0,
     }
 }
 
-/// Rows that a permission question leaves: on a screen that is high enough for the transcript, the
+/// Rows that a question leaves: on a screen that is high enough for the transcript, the
 /// activity line and the line above the input.
 fn least_beside_question(height: u16) -> u16 {
     match height < 2 * WITH_RULE {
@@ -326,14 +326,7 @@ fn least_beside_question(height: u16) -> u16 {
     }
 }
 
-fn open_question(state: &State) -> Option<&Approval> {
-    state.overlays.iter().find_map(|layer| match layer {
-        Layer::Approval(_, question) => Some(question.as_ref()),
-        _ => None,
-    })
-}
-
-/// Area of a permission question: above the input, or at the bottom of a screen without room for
+/// Area of a question: above the input, or at the bottom of a screen without room for
 /// both.
 pub fn question_area(state: &State) -> Rect {
     let above = screen_areas(state).question;
@@ -341,7 +334,7 @@ pub fn question_area(state: &State) -> Rect {
         return above;
     }
     let Size { width, height } = state.size;
-    let wanted = open_question(state).map_or(0, Approval::height);
+    let wanted = state.question().map_or(0, Question::height);
     let wanted = wanted.min(height);
     Rect::new(0, height - wanted, width, wanted)
 }

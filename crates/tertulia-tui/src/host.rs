@@ -180,6 +180,8 @@ pub struct Options {
     pub links: bool,
     /// Whether the terminal draws flags.
     pub has_flags: bool,
+    /// Whether the terminal is a pane of tmux.
+    pub in_tmux: bool,
     /// How the user is told that a session needs them.
     pub notify: Notify,
     /// The user's own keys.

@@ -1,5 +1,6 @@
 //! Input field. Takes keys and returns their outcome; performs no I/O.
 
+mod command;
 mod edit;
 pub mod fold;
 pub mod layout;
@@ -79,6 +80,8 @@ pub struct Input {
 struct Searching {
     search: Search,
     shown: Piece,
+    /// Shown instead of a match that does not have the words typed last.
+    none: Piece,
 }
 
 /// Layout and cursor position on the screen.
@@ -207,13 +210,6 @@ impl Input {
         self.set_command(command.is_some());
     }
 
-    fn set_command(&mut self, command: bool) {
-        if self.command != command {
-            self.command = command;
-            self.look_again();
-        }
-    }
-
     /// Replaces the text by a prompt that was sent or queued before; can be undone.
     pub fn recall(&mut self, text: &str) {
         self.search = None;
@@ -302,21 +298,6 @@ impl Input {
         }
     }
 
-    /// A `!` typed into the empty input begins a command; deleting it or Esc ends that.
-    fn command_key(&mut self, key: KeyEvent) -> Option<Did> {
-        if !self.is_empty() {
-            return None;
-        }
-        let ends =
-            key.code == KeyCode::Esc || keymap::only(Where::Input, key) == Some(Action::DeleteBack);
-        match self.command {
-            true if ends => self.set_command(false),
-            false if written(key) == Some('!') => self.set_command(true),
-            _ => return None,
-        }
-        Some(Did::Changed)
-    }
-
     fn act(&mut self, action: Action, key: KeyEvent) -> Did {
         match action {
             Action::Send => self.send(),
@@ -338,6 +319,7 @@ impl Input {
                 Did::Leave
             }
             Action::Undo | Action::Redo => self.travel(action),
+            Action::DeleteToStart => self.delete_to_start(key),
             _ => self.edit(action, key),
         }
     }
@@ -426,6 +408,8 @@ impl Input {
     /// Text shown: the written text, or the search result.
     pub fn shown(&self) -> &Piece {
         match &self.search {
+            // Not the last match: it does not have these words.
+            Some(searching) if searching.search.failed() => &searching.none,
             Some(searching) if searching.search.at().is_some() => &searching.shown,
             _ => &self.piece,
         }
@@ -438,7 +422,7 @@ impl Input {
             None if self.is_normal() => format!("[N] {}", self.label),
             None => self.label.clone(),
             Some(searching) if searching.search.failed() => {
-                format!("nothing has '{}'>", searching.search.words())
+                format!("history: no match for '{}'", searching.search.words())
             }
             Some(searching) => match searching.search.words() {
                 "" => "history>".to_owned(),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use tertulia_core::entry::{Speaker, ToolCall, ToolOutcome};
 use tertulia_core::id::Seq;
 pub use tertulia_engine::event::Tone;
+use tertulia_engine::text::tools;
 
 /// One item of a transcript.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +21,10 @@ impl Item {
         match &self.what {
             What::Said(said) => Some(&said.speaker),
             What::Used(used) => Some(&used.speaker),
-            What::Thought(_) | What::Notice { .. } | What::Restored { .. } => None,
+            What::Thought(_)
+            | What::Notice { .. }
+            | What::Summary { .. }
+            | What::Restored { .. } => None,
         }
     }
 
@@ -61,6 +65,15 @@ pub enum What {
         /// Text.
         text: String,
     },
+    /// Summary that replaces the older messages for the agent.
+    Summary {
+        /// Sequence number of the last entry that it covers.
+        upto: u64,
+        /// The summary.
+        text: String,
+        /// Whether only one line of it is shown.
+        folded: bool,
+    },
     /// Marks the end of the restored part of a session.
     Restored {
         /// Number of restored messages.
@@ -87,6 +100,8 @@ pub struct Said {
     pub streaming: bool,
 }
 
+/// Number of lines up to which a change is unfolded.
+const SHORT_CHANGE: usize = 20;
 /// Name of the tool call that shows a shell command of the user.
 pub const COMMAND: &str = "!";
 
@@ -121,6 +136,17 @@ impl Said {
 }
 
 impl Used {
+    /// Sets the output of a call that has ended. A short change that was made is unfolded.
+    pub fn end(&mut self, output: &str, outcome: ToolOutcome) {
+        let shows = |change: String| change.lines().count() <= SHORT_CHANGE;
+        if outcome == ToolOutcome::Ok && tools::change(&self.call, Some(output)).is_some_and(shows)
+        {
+            self.folded = false;
+        }
+        self.output = Some((output.to_owned(), outcome));
+        self.live = String::new();
+    }
+
     /// Who made the call.
     pub fn by(&self) -> By<'_> {
         By {

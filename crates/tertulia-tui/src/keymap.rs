@@ -209,6 +209,13 @@ pub fn only(at: Where, key: KeyEvent) -> Option<Action> {
         .map(|binding| binding.action)
 }
 
+/// Display name of the first key for an action, if it has one.
+pub fn key_of(at: Where, action: Action) -> Option<String> {
+    let mut here = bindings().iter().filter(|binding| binding.at == at);
+    let binding = here.find(|binding| binding.action == action)?;
+    binding.keys.first().map(Key::name)
+}
+
 /// Rows of the help: every binding of the table.
 pub fn help() -> Vec<HelpRow> {
     let rows = Where::ALL.iter().flat_map(|place| {

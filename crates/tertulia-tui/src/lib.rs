@@ -30,6 +30,7 @@
 mod activity;
 pub mod attach;
 mod bill;
+mod burst;
 mod choice;
 mod chooser;
 

@@ -44,6 +44,8 @@ pub struct Picker {
     session_list: SessionList,
     content_hits: ContentHits,
     hidden: Hidden,
+    /// Number of sessions to list, read or not, if the store counts them.
+    listed: Option<u64>,
     damaged: usize,
     unread: Unread,
     tickets: Ticket,
@@ -146,7 +148,7 @@ pub enum Wanted {
         page: Page,
     },
     /// Content search, for [`Picker::found`].
-    Search(SearchQuery),
+    Search(Box<SearchQuery>),
     /// Last messages of a session, for [`Picker::preview`].
     Preview {
         /// Session id.
@@ -256,6 +258,7 @@ impl Picker {
             session_list,
             content_hits: ContentHits::default(),
             hidden: Hidden::default(),
+            listed: None,
             damaged: 0,
             unread: Unread::All,
             tickets: 0,

@@ -32,6 +32,8 @@ pub struct Moment {
     pub at: Timestamp,
     /// Beginning of the text.
     pub text: String,
+    /// Files that tool calls changed between this message and the next one of the user.
+    pub changed: Vec<String>,
 }
 
 impl Moment {
@@ -41,7 +43,17 @@ impl Moment {
             end if end < text.len() => format!("{}…", &text[..end]),
             _ => text.to_owned(),
         };
-        Moment { seq, at, text }
+        Moment {
+            seq,
+            at,
+            text,
+            changed: Vec::new(),
+        }
+    }
+
+    /// Sets the files that were changed after it.
+    pub fn changing(self, changed: Vec<String>) -> Moment {
+        Moment { changed, ..self }
     }
 }
 
@@ -172,6 +184,18 @@ impl Rewind {
     /// The chosen message.
     pub fn chosen(&self) -> Option<&Moment> {
         self.moments.get(self.choice.chosen())
+    }
+
+    /// Files that tool calls changed since the chosen message, each once, the latest first.
+    pub fn changed(&self) -> Vec<&str> {
+        let mut files: Vec<&str> = Vec::new();
+        let since = self.moments.iter().take(self.choice.chosen() + 1);
+        for file in since.flat_map(|moment| &moment.changed) {
+            if !files.contains(&file.as_str()) {
+                files.push(file);
+            }
+        }
+        files
     }
 
     /// Indices of the chosen message and of the first visible one, given the viewport height.

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, Hit, Hits, ProjectIds, SearchQuery};
+use tertulia_core::query::{Filter, Hit, HitFilter, Hits, ProjectIds, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 
 use super::choice::Choice;
@@ -271,8 +271,7 @@ impl Search {
                 },
                 ..self.filter.clone()
             },
-            speaker: None,
-            role: None,
+            said: HitFilter::default(),
             limit: HITS,
         };
         self.tickets += 1;

@@ -4,11 +4,24 @@
 //! place. The state of the agent and whether the session is saved are never lost.
 
 use jiff::SignedDuration;
+use tertulia_agents::approval::Approval;
 use tertulia_core::entry::Usage;
 use tertulia_engine::pair::text::lasting;
 
 use super::view::brush::counted;
 use crate::text::{cut, width};
+
+/// Names a folder by its last part. Permission requests have the whole path.
+fn folder_name(path: &str) -> String {
+    let name = path.trim_end_matches('/').rsplit('/').next();
+    format!(
+        "in {}",
+        cut(
+            name.filter(|name| !name.is_empty()).unwrap_or("/"),
+            FOLDER_COLUMNS
+        )
+    )
+}
 
 /// Separator between parts of a group.
 pub const DOT: &str = " · ";
@@ -18,8 +31,10 @@ pub const GAP: usize = 2;
 const NAME_COLUMNS: usize = 24;
 /// Maximum width of what an agent asks permission for.
 const WISH_COLUMNS: usize = 40;
+/// Maximum width of the name of a folder.
+const FOLDER_COLUMNS: usize = 20;
 /// Minimum legible width of a title.
-const LEAST_TITLE: usize = 12;
+const LEAST_TITLE: usize = 16;
 /// Minimum legible width of a name.
 const LEAST_NAME: usize = 8;
 
@@ -36,6 +51,10 @@ pub struct Status {
     pub title: Option<String>,
     /// Short id of the session.
     pub short: String,
+    /// Folder that the session works in.
+    pub folder: Option<String>,
+    /// Whether it is another folder than that of the program.
+    pub is_elsewhere: bool,
     /// Number of restored messages, if it was resumed.
     pub restored: Option<u64>,
     /// Number of messages.
@@ -58,7 +77,7 @@ pub struct Status {
     pub permissions: Option<String>,
     /// Whether the transcript is in reading mode.
     pub reading: bool,
-    /// Number of items added out of sight.
+    /// Number of rows added out of sight.
     pub unseen: usize,
 }
 
@@ -73,6 +92,8 @@ pub enum AgentState {
     Speaking,
     /// It uses this tool.
     UsingTool(String),
+    /// This shell command of the user runs.
+    Running(String),
     /// It waits for permission to use this tool.
     Waiting(String),
     /// The request is retried.
@@ -84,6 +105,8 @@ pub enum AgentState {
     },
     /// The last turn failed.
     Failed,
+    /// It cannot be prompted.
+    Unavailable,
     /// The session is being opened.
     Opening,
     /// The session is being left.
@@ -157,6 +180,10 @@ pub enum Kind {
     Title,
     /// Short id.
     Short,
+    /// Folder that the session works in, if it is that of the program.
+    Folder,
+    /// Folder that the session works in, if it is another one.
+    Elsewhere,
     /// Number of restored messages.
     Restored,
     /// Number of messages.
@@ -165,7 +192,7 @@ pub enum Kind {
     Policy,
     /// Permissions.
     Permissions,
-    /// Number of items added out of sight.
+    /// Number of rows added out of sight.
     Unseen,
     /// Reading mode.
     Reading,
@@ -199,7 +226,12 @@ impl Kind {
     pub fn group(self) -> Group {
         match self {
             Kind::State | Kind::Who | Kind::Team | Kind::Model => Group::Left,
-            Kind::Title | Kind::Short | Kind::Restored | Kind::Messages => Group::Middle,
+            Kind::Title
+            | Kind::Short
+            | Kind::Folder
+            | Kind::Elsewhere
+            | Kind::Restored
+            | Kind::Messages => Group::Middle,
             _ => Group::Right,
         }
     }
@@ -212,6 +244,8 @@ enum Step {
     Cut(Kind, usize),
     /// Drop the part.
     Drop(Kind),
+    /// Name the default tool policy in one word.
+    Brief,
     /// Drop the details of the agent's state, such as the tool name.
     Plain,
     /// Abbreviate the less urgent of the agent's state and the saving state.
@@ -223,18 +257,22 @@ enum Step {
 /// Steps in order of application, until the rest fits.
 const STEPS: &[Step] = &[
     Step::Cut(Kind::Title, LEAST_TITLE),
+    Step::Drop(Kind::Folder),
     Step::Drop(Kind::Messages),
-    Step::Drop(Kind::Policy),
+    Step::Brief,
     Step::Drop(Kind::Tokens),
     Step::Drop(Kind::Cost),
     Step::Drop(Kind::Model),
     Step::Drop(Kind::Elapsed),
     Step::Drop(Kind::Context),
     Step::Drop(Kind::Title),
+    Step::Cut(Kind::Elsewhere, LEAST_NAME),
+    Step::Drop(Kind::Policy),
     Step::Plain,
     Step::Drop(Kind::Team),
     Step::Cut(Kind::Who, LEAST_NAME),
     Step::Drop(Kind::Restored),
+    Step::Drop(Kind::Elsewhere),
     Step::Drop(Kind::Short),
     Step::Drop(Kind::Unseen),
     Step::Drop(Kind::Reading),
@@ -285,6 +323,11 @@ impl Status {
         let title = self.title.as_deref().filter(|title| !title.is_empty());
         add(Kind::Title, title.map(|title| quoted(title, columns)));
         add(Kind::Short, Some(name(&self.short)));
+        let folder = match self.is_elsewhere {
+            true => Kind::Elsewhere,
+            false => Kind::Folder,
+        };
+        add(folder, self.folder.as_deref().map(folder_name));
         let restored = |count: u64| format!("restored {count}");
         add(Kind::Restored, self.restored.map(restored));
         let are_more = self.restored != Some(self.messages) && self.messages > 0;
@@ -330,6 +373,7 @@ impl Status {
                 }
             }
             Step::Drop(kind) => parts.retain(|part| part.kind != kind),
+            Step::Brief => reword(Kind::Policy, Approval::Ask.name()),
             Step::Plain => reword(Kind::State, &format!("● {}", self.agent.word())),
             Step::Terse if state_first => reword(Kind::Saving, self.saving.mark()),
             Step::Terse => reword(Kind::State, "●"),
@@ -347,9 +391,11 @@ impl AgentState {
             AgentState::Thinking => "thinking",
             AgentState::Speaking => "speaking",
             AgentState::UsingTool(_) => "at work",
+            AgentState::Running(_) => "running",
             AgentState::Waiting(_) => "needs you",
-            AgentState::Retrying { .. } => "trying again",
+            AgentState::Retrying { .. } => "retrying",
             AgentState::Failed => "FAILED",
+            AgentState::Unavailable => "not available",
             AgentState::Opening => "opening",
             AgentState::Leaving => "leaving",
         }
@@ -359,8 +405,9 @@ impl AgentState {
     fn words(&self) -> String {
         match self {
             AgentState::UsingTool(tool) => format!("● {}…", cut(tool, NAME_COLUMNS)),
+            AgentState::Running(command) => format!("● running: {}", cut(command, NAME_COLUMNS)),
             AgentState::Waiting(wish) => format!("● needs you: {}", cut(wish, WISH_COLUMNS)),
-            AgentState::Retrying { attempt, of } => format!("● trying again, {attempt} of {of}"),
+            AgentState::Retrying { attempt, of } => format!("● retrying, {attempt} of {of}"),
             state => format!("● {}", state.word()),
         }
     }

@@ -110,6 +110,8 @@ pub enum Request {
     },
     /// List the agents, or only this one to use it.
     Agents(Option<String>),
+    /// Check whether the agent of a resumed session is available.
+    CheckAgent(String),
     /// List the models of an agent.
     Models {
         /// The agent.
@@ -171,6 +173,8 @@ pub enum Answer {
     Compared(SessionId, String, TuiResult<Vec<String>>),
     /// List of agents, and the one to use.
     Agents(Option<String>, TuiResult<Vec<AgentRow>>),
+    /// Whether the agent of a resumed session is available.
+    AgentChecked(String, TuiResult<Vec<AgentRow>>),
     /// Models of an agent.
     Models {
         /// The agent.
@@ -319,6 +323,10 @@ impl StoreService {
             Request::Agents(only) => {
                 let agents = host.agents(only.as_deref()).await;
                 Answer::Agents(only, agents)
+            }
+            Request::CheckAgent(name) => {
+                let agents = host.agents(Some(&name)).await;
+                Answer::AgentChecked(name, agents)
             }
             Request::Teams => Answer::Teams(host.teams().await),
             Request::Remember(prompt) => Answer::Remembered(host.remember_prompt(&prompt).await),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Stdout, Write};
 use std::mem::ManuallyDrop;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -41,6 +42,25 @@ pub struct Screen {
     is_outdated: bool,
     /// Title of the window, once it is set.
     title: String,
+}
+
+/// Sets the buffer of tmux and the clipboard of its terminals, on a thread of its own. Without tmux
+/// on the path, the terminal's own clipboard has to do.
+fn load_buffer(text: String) {
+    let mut tmux = Command::new("tmux");
+    tmux.args(["load-buffer", "-w", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    std::thread::spawn(move || {
+        let Ok(mut child) = tmux.spawn() else {
+            return;
+        };
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let _ = child.wait();
+    });
 }
 
 impl Screen {
@@ -108,8 +128,12 @@ impl Screen {
         Ok(result)
     }
 
-    /// Copies text to the clipboard of the terminal (OSC 52), also over ssh.
-    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+    /// Copies text to the clipboard of the terminal (OSC 52), also over ssh. tmux ignores that unless
+    /// it is told otherwise, so that `in_tmux` also hands it the text.
+    pub fn copy(&mut self, text: &str, in_tmux: bool) -> io::Result<()> {
+        if in_tmux {
+            load_buffer(text.to_owned());
+        }
         let copied = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
         execute!(io::stdout(), copied)
     }

@@ -1,11 +1,13 @@
 //! Text measured in terminal columns, by graphemes: cut to one line, or folded into lines; `wrap`
 //! makes styled rows that know their source.
 
+mod program;
 pub mod wrap;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use program::program_output;
 use ratatui::buffer::CellWidth;
 use tertulia_engine::text::steers;
 use unicode_segmentation::UnicodeSegmentation;

@@ -131,11 +131,36 @@ fn has_shades(env: impl Fn(&str) -> Option<String>) -> bool {
         || says("TERM", &["256", "direct", "kitty", "ghostty"])
 }
 
-/// Returns false inside a multiplexer, which does not put the two parts of a flag together.
+/// Variables of terminals that draw flags.
+const WITH_FLAGS: [&str; 4] = [
+    "KITTY_WINDOW_ID",
+    "VTE_VERSION",
+    "KONSOLE_VERSION",
+    "WT_SESSION",
+];
+/// Terminals that draw flags, as `TERM_PROGRAM` names them.
+const PROGRAMS_WITH_FLAGS: [&str; 7] = [
+    "iTerm.app",
+    "Apple_Terminal",
+    "WezTerm",
+    "ghostty",
+    "vscode",
+    "rio",
+    "WarpTerminal",
+];
+
+/// Returns true in a terminal that is known to put the two parts of a flag together. A multiplexer
+/// does not, and its variables may be hidden (`docker exec`, `sudo`): an unknown terminal has none.
 pub fn has_flags(env: impl Fn(&str) -> Option<String>) -> bool {
     let term = env("TERM").unwrap_or_default();
     let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
-    !(is_set("TMUX") || is_set("STY") || term.starts_with("tmux") || term.starts_with("screen"))
+    let is_multiplexer =
+        is_set("TMUX") || is_set("STY") || term.starts_with("tmux") || term.starts_with("screen");
+    let program = env("TERM_PROGRAM").unwrap_or_default();
+    let is_known = WITH_FLAGS.iter().any(|name| is_set(name))
+        || PROGRAMS_WITH_FLAGS.contains(&program.as_str())
+        || ["kitty", "ghostty"].iter().any(|name| term.contains(name));
+    is_known && !is_multiplexer
 }
 
 /// Kind of a token of code.
@@ -375,6 +400,29 @@ mod tests {
         assert_eq!(style(Palette::Dark), Style::new().fg(Color::Yellow));
         assert_eq!(style(Palette::Light), Style::new().fg(OCHRE));
         assert_eq!(style(Palette::Plain), Style::new());
+    }
+
+    #[test]
+    fn only_a_known_terminal_draws_flags() {
+        let draws = |variables: &[(&str, &str)]| {
+            has_flags(|name| {
+                let mut variables = variables.iter();
+                let found = variables.find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(draws(&[
+            ("TERM_PROGRAM", "iTerm.app"),
+            ("TERM", "xterm-256color")
+        ]));
+        assert!(draws(&[("TERM", "xterm-kitty")]) && draws(&[("VTE_VERSION", "7600")]));
+        // A multiplexer may lie between, whether it tells or not.
+        assert!(!draws(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/s,1,0")]));
+        assert!(!draws(&[
+            ("VTE_VERSION", "7600"),
+            ("TERM", "tmux-256color")
+        ]));
+        assert!(!draws(&[("TERM", "xterm-256color")]) && !draws(&[]));
     }
 
     #[test]

@@ -72,9 +72,12 @@ impl Toasts {
 
     /// Shows a message from now on, until its cause ends.
     pub fn push_until(&mut self, until: Until, tone: Tone, text: &str, now: Timestamp) {
-        // A repeated message replaces the earlier one.
-        self.all
-            .retain(|toast| toast.text != text || toast.tone != tone);
+        // A repeated message replaces the earlier one, and a note is past when something else is to
+        // be said.
+        self.all.retain(|toast| {
+            let is_repeated = toast.text == text && toast.tone == tone;
+            !is_repeated && toast.tone != Tone::Note
+        });
         self.all.push_back(Toast {
             tone,
             text: text.to_owned(),
@@ -129,19 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn at_most_three_are_seen() {
+    fn at_most_three_are_kept_and_no_note_among_them() {
         let mut toasts = Toasts::default();
         for text in ["1", "2", "3", "4", "2"] {
-            toasts.push(Tone::Note, text, noon());
+            toasts.push(Tone::Warning, text, noon());
         }
         assert_eq!(texts(&toasts, noon()), ["3", "4", "2"]);
+        toasts.push(Tone::Note, "renamed", noon());
+        toasts.push(Tone::Note, "tagged", noon());
+        assert_eq!(texts(&toasts, noon()), ["4", "2", "tagged"]);
     }
 
     #[test]
     fn they_fade_and_go() {
         let mut toasts = Toasts::default();
-        toasts.push(Tone::Note, "saved", noon());
         toasts.push(Tone::Error, "lost", noon());
+        toasts.push(Tone::Note, "saved", noon());
         assert_eq!(toasts.due(noon()), Some(later(3200)));
         let fading = |now| {
             toasts
@@ -150,7 +156,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(fading(later(3199)), [false, false]);
-        assert_eq!(fading(later(3200)), [true, false]);
+        assert_eq!(fading(later(3200)), [false, true]);
         assert_eq!(toasts.due(later(3200)), Some(later(4000)));
         assert!(!toasts.sweep(later(3999)) && toasts.sweep(later(4000)));
         assert_eq!(texts(&toasts, later(4000)), ["lost"]);
@@ -162,17 +168,17 @@ mod tests {
     #[test]
     fn some_end_with_their_cause() {
         let mut toasts = Toasts::default();
-        toasts.push(Tone::Note, "copied", noon());
-        toasts.push_until(Until::Key, Tone::Note, "Esc again", noon());
+        toasts.push(Tone::Warning, "not copied", noon());
+        toasts.push_until(Until::Key, Tone::Warning, "Esc again", noon());
         toasts.push_until(Until::Turn, Tone::Warning, "not now", noon());
         toasts.end(Until::Key);
-        assert_eq!(texts(&toasts, noon()), ["copied", "not now"]);
+        assert_eq!(texts(&toasts, noon()), ["not copied", "not now"]);
         toasts.end(Until::Turn);
-        assert_eq!(texts(&toasts, noon()), ["copied"]);
+        assert_eq!(texts(&toasts, noon()), ["not copied"]);
     }
 
     #[test]
-    fn they_stand_in_one_row_the_newest_first() {
+    fn the_newest_stands_alone() {
         let mut toasts = Toasts::default();
         let drawn = |toasts: &Toasts, columns: u16| {
             let seen = screen((columns, 1), |area, buffer| {
@@ -182,11 +188,9 @@ mod tests {
             seen.trim_end().to_owned()
         };
         assert_eq!(drawn(&toasts, 40), "");
-        toasts.push(Tone::Note, "saved", noon());
+        toasts.push(Tone::Error, "lost", noon());
         toasts.push(Tone::Warning, "漢字 \u{1b}[31m", noon());
-        assert_eq!(drawn(&toasts, 40), "  ! 漢字 \u{fffd}[31m   · saved");
-        // One that does not fit whole waits until there is room.
-        assert_eq!(drawn(&toasts, 20), "  ! 漢字 \u{fffd}[31m");
+        assert_eq!(drawn(&toasts, 40), "  ! 漢字 \u{fffd}[31m");
         let text = "the editor (some-editor --wait) ended with exit status: 1: nothing was changed";
         toasts.push(Tone::Error, text, noon());
         assert_eq!(drawn(&toasts, 84), format!("  ✗ {text}"));

@@ -71,8 +71,9 @@ pub struct Transcript {
     held: Option<(Spot, Mark)>,
     /// Visible rows, from the top.
     visible: Vec<Spot>,
-    /// Number of items added while the end was out of sight.
-    unseen: usize,
+    /// Last row when the end was seen, and number of rows that have come after it.
+    seen_end: Option<Spot>,
+    new_rows: usize,
     selection: Selection,
     /// Column at which the mouse button was pressed.
     pressed: u16,
@@ -121,6 +122,7 @@ impl Entry {
     fn is_folded(&self) -> Option<bool> {
         match &self.item.what {
             What::Used(used) => Some(used.folded),
+            What::Summary { folded, .. } => Some(*folded),
             _ => layout::fold_of(&self.item).map(|_| !self.unfolded),
         }
     }
@@ -128,6 +130,7 @@ impl Entry {
     fn fold(&mut self, folded: bool) {
         match &mut self.item.what {
             What::Used(used) => used.folded = folded,
+            What::Summary { folded: own, .. } => *own = folded,
             _ => self.unfolded = !folded,
         }
         self.layout = None;
@@ -190,7 +193,8 @@ impl Transcript {
             place: Place::End,
             held: None,
             visible: Vec::new(),
-            unseen: 0,
+            seen_end: None,
+            new_rows: 0,
             selection: Selection::None,
             pressed: 0,
             marked: None,
@@ -235,9 +239,6 @@ impl Transcript {
         self.look.meet(&item);
         self.bytes += layout::weight(&item);
         self.total = self.total.max(item.seq.map_or(0, |seq| seq.0));
-        if self.place != Place::End {
-            self.unseen += 1;
-        }
         self.newest().push_back(Entry::new(item));
         self.drop_far();
     }
@@ -368,8 +369,7 @@ impl Transcript {
         };
         entry.layout = None;
         if let What::Used(used) = &mut entry.item.what {
-            used.output = Some((output.to_owned(), outcome));
-            used.live = String::new();
+            used.end(output, outcome);
         }
         self.bytes += output.len();
         true
@@ -463,9 +463,9 @@ impl Transcript {
         })
     }
 
-    /// Number of items added while the end was out of sight.
-    pub fn unseen(&self) -> usize {
-        self.unseen
+    /// Number of rows that have come below since the end was seen.
+    pub fn new_rows(&self) -> usize {
+        self.new_rows
     }
 
     fn index(&self, id: u64) -> Option<usize> {

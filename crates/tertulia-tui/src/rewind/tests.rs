@@ -41,6 +41,32 @@ fn the_newest_message_comes_first() {
 }
 
 #[test]
+fn files_that_were_changed_since_are_named() {
+    let mut rewind = Rewind::default();
+    let (ticket, _) = rewind.wants().unwrap();
+    let files = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let moments = vec![
+        Moment::new(Seq(9), before(1), "newest"),
+        Moment::new(Seq(5), before(2), "middle").changing(files(&["src/main.rs"])),
+        Moment::new(Seq(1), before(3), "oldest").changing(files(&["src/main.rs", "a.md"])),
+    ];
+    rewind.put(ticket, moments, false);
+    assert!(!shown(&rewind, (80, 24)).contains("changed since"));
+    rewind.key(key("down"), noon());
+    let seen = shown(&rewind, (80, 24));
+    assert!(
+        seen.contains("1 file changed since, not put back: src/main.rs"),
+        "{seen}"
+    );
+    rewind.key(key("down"), noon());
+    let seen = shown(&rewind, (80, 24));
+    assert!(
+        seen.contains("2 files changed since, not put back: src/main.rs, a.md"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_long_talk_is_read_as_somebody_scrolls() {
     let mut rewind = Rewind::default();
     assert_eq!(serve(&mut rewind, 100_000), 1);
