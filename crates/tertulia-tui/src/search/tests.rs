@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use tertulia_core::entry::SpeakerKind;
+use tertulia_core::query::SessionHits;
 
 use super::*;
 use crate::test_support::{any_key, any_size, hit, id, key, later, look, noon, said, screen};
@@ -22,7 +23,12 @@ fn hits() -> Hits {
             })
             .collect(),
         total: 230,
-        more: true,
+        sessions: (1..100)
+            .map(|number| SessionHits {
+                session: id(number),
+                count: 2,
+            })
+            .collect(),
         elsewhere: 4,
         ..Hits::default()
     };

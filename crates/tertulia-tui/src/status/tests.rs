@@ -14,6 +14,8 @@ fn some() -> Status {
         model: Some("demo-1".to_owned()),
         title: Some("Fix the parser of the second stage".to_owned()),
         short: "a0010001".to_owned(),
+        folder: Some("/home/ada/garden".to_owned()),
+        is_elsewhere: false,
         restored: Some(42),
         messages: 45,
         tokens: Usage::told(1234, 340),
@@ -139,14 +141,15 @@ fn parts_go_in_a_fixed_order() {
         }
     }
     let expected = [
+        Kind::Folder,
         Kind::Messages,
-        Kind::Policy,
         Kind::Tokens,
         Kind::Cost,
         Kind::Model,
         Kind::Elapsed,
         Kind::Context,
         Kind::Title,
+        Kind::Policy,
         Kind::Team,
         Kind::Restored,
         Kind::Short,
@@ -259,4 +262,12 @@ proptest! {
         // A dot, a gap and a mark.
         prop_assert!(columns < 4 || taken(&parts) <= columns);
     }
+}
+
+#[test]
+fn another_folder_is_named_where_the_usual_one_is_not() {
+    let elsewhere = with(|status| status.is_elsewhere = true);
+    assert!(drawn(&elsewhere, (80, 24)).contains("in garden"));
+    assert!(!drawn(&some(), (80, 24)).contains("in garden"));
+    assert!(drawn(&some(), (160, 24)).contains("in garden"));
 }

@@ -5,8 +5,10 @@ use tertulia_agents::approval::Verdict;
 use tertulia_core::query::Listing;
 
 use tertulia_engine::error::ErrorKind;
+use tertulia_engine::event::UnfinishedWork;
 
 use super::*;
+use crate::dialog::question::Question;
 use crate::error::TuiError;
 use crate::item::Tone;
 use crate::rewind::Moment;
@@ -135,6 +137,7 @@ fn answer(request: Request, refuses: bool) -> Option<Answer> {
         })),
         Request::Trash(id) => Answer::Trashed(id, row()),
         Request::Agents(only) => Answer::Agents(only, Ok(Vec::new())),
+        Request::CheckAgent(name) => Answer::AgentChecked(name, Ok(Vec::new())),
         _ => return None,
     })
 }
@@ -148,7 +151,19 @@ struct Chance {
 
 impl Chance {
     fn happens(&mut self, event: Event) {
-        for effect in self.play.effects(event) {
+        let effects = self.play.effects(event);
+        let changes = effects
+            .iter()
+            .filter(|effect| self.play.session_hears(effect));
+        if changes.count() > 0 {
+            self.play.tell_unsent();
+        }
+        let began = self.play.session_goes_on();
+        let began = began
+            .iter()
+            .filter_map(|wanted| wanted.strip_prefix("say "));
+        self.said.extend(began.map(str::to_owned));
+        for effect in effects {
             match effect {
                 Effect::Ask(request) => self.asked.push(*request),
                 Effect::Command(LiveCommand::Say(words)) => self.said.push(words),
@@ -167,7 +182,11 @@ impl Chance {
     fn floor(&self, failed: bool) -> SessionState {
         SessionState {
             failed,
-            undone: failed.then(|| "half".to_owned()),
+            unfinished: failed.then(|| UnfinishedWork {
+                question: "Repeat it?".to_owned(),
+                text: "half".to_owned(),
+                is_spent: false,
+            }),
             ..self.play.floor()
         }
     }
@@ -325,8 +344,16 @@ proptest! {
                     break;
                 }
                 chance.play.milliseconds += 400;
-                let answer = if chance.play.state.is_undecided { "n" } else { "esc" };
-                chance.happens(Event::Key(key(answer)));
+                let state = &chance.play.state;
+                let is_writing = state.question().is_some_and(Question::is_writing);
+                let keys = match (state.is_undecided, is_writing) {
+                    (true, true) => &["tab", "n", "enter"][..],
+                    (true, false) => &["n", "enter"],
+                    (false, _) => &["esc"],
+                };
+                for name in keys {
+                    chance.happens(Event::Key(key(name)));
+                }
             }
             for digit in digits.chars() {
                 chance.happens(Event::Key(key(&digit.to_string())));

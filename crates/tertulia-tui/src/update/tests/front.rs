@@ -1,7 +1,7 @@
 //! Overlays, drawn on the whole screen.
 
 use tertulia_core::entry::Relation;
-use tertulia_core::query::{Hidden, Hits, Listing, Row};
+use tertulia_core::query::{Hidden, Hits, Listing, Row, SessionHits};
 use tertulia_core::session::Parent;
 
 use tertulia_engine::error::ErrorKind;
@@ -85,7 +85,7 @@ fn sessions_are_listed_looked_into_and_tidied_up() {
         Ok(Box::new(session(2, "Übergabe 漢字", 50))),
     ));
     seen!("trashed", play);
-    play.sees("\"Übergabe 漢字\" is in the trash · Alt+U takes it out");
+    play.sees("\"Übergabe 漢字\" moved to trash · Alt+U undo");
     play.answer(Answer::Renamed(Err(refusal("somebody else has it open"))));
     play.sees("somebody else has it open");
     assert_eq!(play.keys("<^f>"), ["fork None"]);
@@ -129,7 +129,12 @@ fn everything_is_searched() {
             })
             .collect(),
         total: 230,
-        more: true,
+        sessions: (1..100)
+            .map(|number| SessionHits {
+                session: id(number),
+                count: 2,
+            })
+            .collect(),
         elsewhere: 4,
         ..Hits::default()
     };
@@ -270,7 +275,7 @@ fn the_help_opens_at_what_is_on_the_screen() {
     play.keys("<f1>");
     for (key, meaning) in [
         ("/", "find words"),
-        ("N", "hit"),
+        ("N", "next match"),
         ("V", "messages"),
         ("o", "unfold"),
     ] {
@@ -288,7 +293,7 @@ fn the_help_opens_at_what_is_on_the_screen() {
     first(&mut play, "<f1>", "Questions");
     assert!(matches!(
         play.state.overlays.last(),
-        Some(Layer::Approval(..))
+        Some(Layer::Question(_))
     ));
 }
 
@@ -437,10 +442,8 @@ fn a_change_is_taken_back() {
     let effects = play.answer(Answer::Undone(Ok(vec![undone])));
     assert_eq!(effects, ["list"]);
     play.sees("the title is \"Why is it slow?\" again");
-    play.answer(Answer::Undone(Err(refusal(
-        "there is nothing to take back",
-    ))));
-    play.sees("there is nothing to take back");
+    play.answer(Answer::Undone(Err(refusal("nothing to undo"))));
+    play.sees("nothing to undo");
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn pages_are_turned_and_the_wheel_scrolls() {
     play.keys("<pgup>");
     play.sees_no("question 11");
     play.text("more");
-    play.sees("1 new");
+    play.sees("3 new lines · Ctrl+End");
     play.keys("<pgdn><pgdn>");
     play.sees("question 11");
     mouse(&mut play, MouseEventKind::ScrollUp, 5);

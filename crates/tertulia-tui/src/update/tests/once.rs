@@ -178,8 +178,7 @@ fn a_session_goes_on_under_the_id_that_the_talk_tells() {
     play.live(LiveEvent::Session(SessionEvent::Over {
         floor: Box::new(floor),
     }));
-    let effects = play.effects(Event::Paste("/tree".to_owned()));
-    assert!(effects.is_empty());
+    assert_eq!(play.paste("/tree"), [""; 0]);
     let effects = play.effects(Event::Key(key("enter")));
     let asked = effects.iter().any(|effect| {
         matches!(effect, Effect::Ask(request) if matches!(**request, Request::Tree(of) if of == id(8)))

@@ -1,14 +1,17 @@
-//! Dialogs: tool permission, resuming an earlier session, continuing unfinished work.
+//! Questions: tool permission, resuming an earlier session, continuing unfinished work, sessions open
+//! elsewhere, models that are not listed.
 
 use proptest::prelude::*;
 use tertulia_agents::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
+use tertulia_engine::event::UnfinishedWork;
+
 use crate::session_info::Follows;
 use crate::state::Layer;
 use crate::test_support::session;
 
-fn may_i() -> Play {
+pub(super) fn may_i() -> Play {
     let mut play = Play::asked();
     play.live(LiveEvent::Permission(1, Box::new(request())));
     play
@@ -20,10 +23,28 @@ fn a_tool_is_asked_about() {
     play.wait(400);
     seen!("approval", play);
     assert_eq!(play.keys("a"), [""; 0], "a letter alone is no answer");
-    play.sees("Enter: allow exactly this, file_edit src/parser.rs, until you leave");
+    play.sees("Enter: allow exactly this (file_edit src/parser.rs) in this session");
     assert_eq!(play.keys("<enter>"), ["verdict Always"]);
     assert!(play.state.overlays.is_empty());
     play.sees("demo is thinking");
+}
+
+#[test]
+fn several_requests_of_a_message_are_counted() {
+    let mut play = Play::asked();
+    let calls = [6, 7, 8].map(|number| call(number, "file_edit", json!({ "path": "a" })));
+    play.durable(Message {
+        tool_calls: calls.to_vec(),
+        ..message(agent("demo"), "")
+    });
+    play.live(LiveEvent::Permission(1, Box::new(request())));
+    play.sees("2 of 3 · edits a file");
+    play.durable(Message {
+        tool_calls: calls[1..2].to_vec(),
+        ..message(agent("demo"), "")
+    });
+    play.live(LiveEvent::Permission(2, Box::new(request())));
+    play.sees("── edits a file ──");
 }
 
 #[test]
@@ -134,7 +155,7 @@ fn the_question_stands_above_the_input() {
             .iter()
             .position(|line| line.contains("wants to edit"))
             .unwrap();
-        assert!(lines[head].contains("medium risk"), "{screen}");
+        assert!(lines[head].contains("edits a file"), "{screen}");
         assert!(lines[..head].concat().contains("go on"), "{screen}");
     }
 }
@@ -353,7 +374,7 @@ fn whoever_leaves_is_asked_nothing() {
     assert!(play.state.is_over());
 }
 
-fn earlier() -> Play {
+pub(super) fn earlier() -> Play {
     let mut earlier = session(4, "Plan der Übergabe 漢字", 130);
     earlier.meta.team = Some("design".to_owned());
     Play::new(SessionInfo {
@@ -368,7 +389,8 @@ fn an_earlier_talk_may_go_on() {
     play.opened();
     play.wait(400);
     seen!("restore", play);
-    assert_eq!(play.keys("r"), ["cancel", "leave"]);
+    assert_eq!(play.keys("r"), [""; 0], "a letter alone is no answer");
+    assert_eq!(play.keys("<enter>"), ["cancel", "leave"]);
     // With the team that was named, whatever file the session was started with.
     let named = Some("/teams/design.yaml".to_owned());
     assert_eq!(play.state.next, Some(Next::resume_with(id(4), named)));
@@ -376,7 +398,7 @@ fn an_earlier_talk_may_go_on() {
     let mut play = earlier();
     play.opened();
     play.wait(400);
-    assert_eq!(play.keys("n"), [""; 0]);
+    assert_eq!(play.keys("n<enter>"), [""; 0]);
     assert!(play.state.overlays.is_empty());
     assert_eq!(play.keys("hello<enter>"), ["remember hello", "say hello"]);
 
@@ -403,7 +425,7 @@ fn nothing_is_said_before_it_is_known_where() {
     assert_eq!(play.keys("dy, now?<enter>"), ["remember Ready, now?"]);
     play.sees("queued: hello (+1) · ↑ edit");
     play.wait(400);
-    assert_eq!(play.keys("n"), ["say hello"]);
+    assert_eq!(play.keys("n<enter>"), ["say hello"]);
     play.durable(message(person(), "hello"));
     assert_eq!(play.over(), ["say Ready, now?"]);
     // When the earlier session is resumed, the text is in the input.
@@ -411,18 +433,21 @@ fn nothing_is_said_before_it_is_known_where() {
     play.keys("hello<enter>");
     play.opened();
     play.wait(400);
-    play.keys("r");
+    play.keys("r<enter>");
     assert_eq!(play.input(), "hello");
 }
 
-fn undone(is_spent: bool) -> Play {
+pub(super) fn undone(is_spent: bool) -> Play {
     let mut play = Play::new(SessionInfo {
         restored: Some(Box::new(meta(1, 4))),
         ..info(Kind::Pair)
     });
     let floor = SessionState {
-        undone: Some("the worker was to write the tests".to_owned()),
-        is_spent,
+        unfinished: Some(UnfinishedWork {
+            question: "Repeat the interrupted instruction?".to_owned(),
+            text: "the worker was to write the tests".to_owned(),
+            is_spent,
+        }),
         ..play.floor()
     };
     play.live(LiveEvent::Session(SessionEvent::Opened {
@@ -436,7 +461,8 @@ fn a_pair_may_go_on_with_what_was_left_undone() {
     let mut play = undone(false);
     play.wait(400);
     seen!("go_on", play);
-    assert_eq!(play.keys("y"), ["say "]);
+    assert_eq!(play.keys("y"), [""; 0], "a letter alone is no answer");
+    assert_eq!(play.keys("<enter>"), ["say "]);
     assert!(play.state.is_running());
 
     let mut play = undone(false);

@@ -97,6 +97,18 @@ fn a_command_that_cannot_run_stays_in_the_input() {
 }
 
 #[test]
+fn deleting_the_line_ends_the_command() {
+    let mut play = Play::chat();
+    play.keys("!ls -l<^u>");
+    assert_eq!(play.input(), "");
+    play.keys("/info<enter>");
+    play.sees("This session");
+    let mut play = Play::chat();
+    play.keys("!<^u>hello");
+    assert_eq!(play.input(), "hello");
+}
+
+#[test]
 fn a_command_is_recalled_as_one() {
     let mut play = Play::chat();
     play.keys("!ls<enter>");

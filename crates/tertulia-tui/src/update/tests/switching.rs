@@ -123,7 +123,10 @@ fn a_model_that_is_not_listed_is_asked_about() {
     entered(&mut play, "/model oops");
     play.answer(models(Some("oops"), &["demo-1"]));
     play.wait(1000);
-    assert_eq!(play.keys("y"), ["switch Some(\"demo\") Some(\"oops\")"]);
+    assert_eq!(
+        play.keys("y<enter>"),
+        ["switch Some(\"demo\") Some(\"oops\")"]
+    );
     // A listed model is used at once, and so is any model if the agent lists none.
     for (name, names) in [("demo-2", &["demo-1", "demo-2"][..]), ("oops", &[])] {
         let mut play = Play::talked();
@@ -137,6 +140,31 @@ fn a_model_that_is_not_listed_is_asked_about() {
     play.answer(models(None, &["demo-1"]));
     play.keys("other<enter>");
     play.sees("'other' is not listed by demo; use it anyway?");
+}
+
+#[test]
+fn an_agent_that_is_gone_is_named_when_its_session_is_resumed() {
+    let mut play = Play::new(SessionInfo {
+        restored: Some(Box::new(meta(1, 4))),
+        ..info(Kind::Chat)
+    });
+    let floor = Box::new(play.floor());
+    let opened = Event::Live(LiveEvent::Session(SessionEvent::Opened { floor }));
+    let wanted: Vec<String> = play.effects(opened).iter().map(words).collect();
+    assert!(wanted.contains(&"check demo".to_owned()), "{wanted:?}");
+    play.sees("● ready");
+    let rows = vec![row("demo", None, false, "not installed")];
+    play.answer(Answer::AgentChecked("demo".to_owned(), Ok(rows)));
+    play.sees("! demo is not available: not installed · /agents chooses another");
+    play.sees("● not available");
+    // Another agent answers.
+    switched(&mut play, "sage", "sage-1");
+    play.sees("● ready · sage");
+    // One that is ready is not mentioned.
+    let mut play = Play::talked();
+    let rows = vec![row("demo", None, true, "")];
+    play.answer(Answer::AgentChecked("demo".to_owned(), Ok(rows)));
+    play.sees("● ready");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_notice_stands_on_the_rule_and_repeats_nothing() {
     assert!(row.is_some() && row == rule, "{seen}");
     // It ends with its cause.
     play.keys("<esc>");
-    play.sees("Rewind to before");
+    play.sees("Rewind to just before…");
     play.sees_no("Esc again");
     play.keys("<esc>");
     // What the transcript shows is not said a second time, unless it is out of sight.
