@@ -15,9 +15,16 @@ use crate::commands::chat::ChatArgs;
 /// Prefix of arguments that start with a hyphen but are not flags; the command removes it.
 const SHIELD: char = '\u{1}';
 
+/// Returns true if a word is a command or its alias.
+pub fn is_command(word: &str) -> bool {
+    let command = Args::command();
+    let mut known = command.get_subcommands();
+    known.any(|command| command.get_name_and_visible_aliases().contains(&word))
+}
+
 /// Parses the command line.
-pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
-    let words = shielded(words.collect());
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let words = shielded(words.into_iter().collect());
     let plain = words.iter().any(|word| word == "--no-color");
     let command = Args::command().color(if plain {
         ColorChoice::Never
@@ -206,6 +213,7 @@ pub enum Command {
     Attach(commands::attach::AttachArgs),
     Ps(commands::ps::PsArgs),
     Stop(commands::stop::StopArgs),
+    Help(commands::help::HelpArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }
@@ -249,6 +257,18 @@ impl From<ApproveMode> for Approval {
     }
 }
 
+impl From<Approval> for ApproveMode {
+    fn from(mode: Approval) -> ApproveMode {
+        match mode {
+            Approval::Ask => ApproveMode::Ask,
+            Approval::Edits => ApproveMode::Edits,
+            Approval::Low => ApproveMode::Low,
+            Approval::All => ApproveMode::All,
+            Approval::None => ApproveMode::None,
+        }
+    }
+}
+
 /// Which sessions, shared by the commands that list and search.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct FilterArgs {
@@ -270,10 +290,10 @@ pub struct FilterArgs {
     /// Only with this tag; with `auto_tags = true` in the settings, automatic ones count
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Only with messages since then: 24h, 7d, 4w, or a date
+    /// Only sessions last used after WHEN: 7d, yesterday, "last week", 2026-11-01
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only without messages since then: 24h, 7d, 4w, or a date
+    /// Only sessions last used before WHEN
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
     /// Sessions in the trash

@@ -9,6 +9,7 @@ mod agents;
 mod args;
 mod author;
 mod commands;
+mod earlier_flags;
 mod env;
 mod error;
 mod guard;
@@ -44,11 +45,28 @@ fn main() -> ExitCode {
     if let Some(run) = guard::asked_for(std::env::args_os()) {
         return guard::keep(&run);
     }
-    let args = match args::parse(std::env::args_os()) {
-        Ok(args) => args,
-        Err(error) => return error::from_clap(error),
-    };
+    let words = std::env::args_os().collect();
+    let translated = earlier_flags::translate(words, args::is_command);
+    let mut note = translated.note;
+    let mut code = ExitCode::SUCCESS;
+    for words in translated.lines {
+        code = match args::parse(words) {
+            Ok(args) => run(args, note.take()),
+            Err(error) => error::from_clap(error),
+        };
+        if code != ExitCode::SUCCESS {
+            break;
+        }
+    }
+    code
+}
+
+/// Runs one command line.
+fn run(args: args::Args, note: Option<String>) -> ExitCode {
     let mut ui = Ui::new(&args.global);
+    if let Some(note) = note {
+        ui.note(&note);
+    }
     let result = commands::run(args, &mut ui);
     // Stops what still runs for an agent, without waiting long for a slow disk.
     runtime::end();
