@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tertulia_core::blame::{FileEdit, authors, edits_of, ranges};
 use tertulia_core::entry::{Role, ToolOutcome};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, Page, SearchQuery, Trash};
+use tertulia_core::query::{Filter, HitFilter, Page, SearchQuery, Trash};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::SessionMeta;
 use tertulia_store::{Extent, FileTouched, Ledger, Progress};
@@ -321,8 +321,10 @@ fn printed(workspace: &Workspace, commit: &str) -> CommandResult<Option<(Session
             trash: Trash::With,
             ..Filter::default()
         },
-        speaker: None,
-        role: Some(Role::Tool),
+        said: HitFilter {
+            role: Some(Role::Tool),
+            ..HitFilter::default()
+        },
         limit: 100,
     };
     let progress = Progress::unseen().within(PATIENCE);

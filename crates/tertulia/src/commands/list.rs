@@ -51,6 +51,10 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         .collect::<Result<_, _>>()?;
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
+        for row in &mut listing.rows {
+            // Ignore errors: `doctor` names logs that cannot be read, and the list shows what it knows.
+            let _ = workspace.wait(workspace.sessions.name_parents(&mut row.meta));
+        }
         let auto_tags = workspace.settings.auto_tags;
         let sessions: Vec<_> = listing
             .rows

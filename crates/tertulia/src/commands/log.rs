@@ -31,7 +31,7 @@ const MOST_LEADS: usize = 40;
     tertulia log --graph             the family of this project's newest session\n  \
     tertulia log 5f3a9c1e --json")]
 pub struct LogArgs {
-    /// A member of the family
+    /// Session
     #[arg(value_name = "REF", default_value = "@")]
     reference: String,
     /// Draw lines from parents to forks

@@ -369,6 +369,7 @@ fn start(id: SessionId, ours: &SessionMeta) -> Start {
         project: ours.project.clone(),
         project_ids: ours.project_ids.clone(),
         cwd: ours.cwd.clone(),
+        terms: None,
     }
 }
 

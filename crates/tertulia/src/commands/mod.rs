@@ -9,6 +9,7 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod fork;
+pub mod help;
 pub mod import;
 pub mod list;
 pub mod log;
@@ -100,6 +101,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Attach(args) => attach::run(&args, &global, ui),
         Command::Ps(args) => ps::run(&args, &global, ui),
         Command::Stop(args) => stop::run(&args, &global, ui),
+        Command::Help(args) => help::run(&args),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }

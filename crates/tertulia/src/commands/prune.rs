@@ -15,7 +15,7 @@ use crate::settings::Retention;
 use crate::show;
 use crate::ui::{Ui, fit};
 
-/// Move old sessions to the trash, and empty the trash of what has been there for long
+/// Move old sessions to the trash, and delete those trashed long ago
 ///
 /// Sessions of all projects count. Those that a running program has open, and those with the tag `pinned`, are left alone. What goes to
 /// the trash can be taken back with `undo`; what has been in the trash for 30 days is removed for good.
@@ -108,6 +108,7 @@ fn rules(args: &PruneArgs, workspace: &Workspace) -> CommandResult<Rules> {
         retention: Retention {
             max_age,
             max_count,
+            max_count_per_team: None,
             min_age,
             trash: workspace.settings.retention.trash,
             compress_after: None,

@@ -18,7 +18,7 @@ use crate::ui::{Ui, fit};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia ps\n  \
-    tertulia ps --json | jq '.talks[].session_id'")]
+    tertulia ps --json | jq '.sessions[].session_id'")]
 pub struct PsArgs {
     /// The server's socket
     #[arg(long, value_name = "PATH")]
@@ -33,7 +33,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
         Ok(call) => call,
         Err(CallError::NotRunning) => {
             if ui.json {
-                ui.document(&json!({ "server": Value::Null, "talks": [] }));
+                ui.document(&json!({ "server": Value::Null, "sessions": [] }));
             } else {
                 ui.note(&format!("No server is running at {}.", path.display()));
             }
@@ -42,11 +42,11 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
         Err(error) => return Err(error.into()),
     };
     let (server, talks) = match call.ask(Ask::Ps)? {
-        Answer::PsResult { server, talks } => (server, talks),
+        Answer::PsResult { server, talks, .. } => (server, talks),
         other => return Err(unexpected(other).into()),
     };
     if ui.json {
-        ui.document(&json!({ "server": server, "talks": talks }));
+        ui.document(&json!({ "server": server, "sessions": talks }));
         return Ok(ExitCode::SUCCESS);
     }
     let now = open::clock().now();

@@ -85,7 +85,7 @@ struct RecipientArgs {
     recipient: Vec<String>,
 }
 
-/// Store a sealed session in plain again
+/// Decrypt a sealed session
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia unseal 5f3a9c1e     asks for the key, and whether you mean it\n  \
@@ -119,16 +119,16 @@ pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     }
     let workspace = open::workspace(global, ui)?;
     let row = workspace.find(&args.reference.join(" "))?;
-    let forks = workspace.wait(workspace.sessions.forks_of(row.meta.id))?;
-    let forks: Vec<SessionMeta> = forks.into_iter().filter(|it| it.seal.is_none()).collect();
-    if !confirmed(args.yes, (&row, &forks), "Seal", ui)? {
+    let others = workspace.wait(workspace.sessions.sealed_together(row.meta.id))?;
+    let others: Vec<SessionMeta> = others.into_iter().filter(|it| it.seal.is_none()).collect();
+    if !confirmed(args.yes, (&row, &others), "Seal", ui)? {
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.seal(row.meta.id))?;
-    for sealed in forks.iter().chain([&row.meta]) {
+    for sealed in others.iter().chain([&row.meta]) {
         workspace.forget_project(sealed)?;
     }
-    tell(Row { meta, ..row }, "sealed", ui);
+    tell(Row { meta, ..row }, &others, "sealed", ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -136,13 +136,13 @@ pub fn run(args: SealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
 pub fn unseal(args: &UnsealArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
     let row = workspace.find(&args.reference)?;
-    let forks = workspace.wait(workspace.sessions.forks_of(row.meta.id))?;
-    let forks: Vec<SessionMeta> = forks.into_iter().filter(|it| it.seal.is_some()).collect();
-    if !confirmed(args.yes, (&row, &forks), "Unseal", ui)? {
+    let others = workspace.wait(workspace.sessions.sealed_together(row.meta.id))?;
+    let others: Vec<SessionMeta> = others.into_iter().filter(|it| it.seal.is_some()).collect();
+    if !confirmed(args.yes, (&row, &others), "Unseal", ui)? {
         return Ok(ExitCode::from(1));
     }
     let meta = workspace.wait(workspace.sessions.unseal(row.meta.id))?;
-    tell(Row { meta, ..row }, "no longer sealed", ui);
+    tell(Row { meta, ..row }, &others, "no longer sealed", ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -203,31 +203,45 @@ fn change_recipients(change: &Change, global: &GlobalArgs, ui: &mut Ui) -> Comma
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks whether to rewrite a session and its forks, after saying which they are.
+/// Returns true if a session was forked from one of `others`.
+fn has_ancestor(meta: &SessionMeta, others: &[SessionMeta]) -> bool {
+    let parent = meta.parent.as_ref().map(|parent| parent.id);
+    parent.is_some_and(|parent| others.iter().any(|other| other.id == parent))
+}
+
+/// Asks whether to rewrite a session and those that are sealed with it, after saying which they are.
 fn confirmed(
     yes: bool,
-    (row, forks): (&Row, &[SessionMeta]),
+    (row, others): (&Row, &[SessionMeta]),
     what: &str,
     ui: &mut Ui,
 ) -> CommandResult<bool> {
-    let (tasks, forks): (Vec<_>, Vec<_>) = forks.iter().partition(|fork| is_task(fork));
-    for (others, relation) in [(forks, "shares entries with"), (tasks, "delegated")] {
-        if others.is_empty() {
+    // What sync kept as a fork is sealed with the session that it continues, and what both delegated.
+    let is_original = |one: &SessionMeta| {
+        let parent_of = |it: &SessionMeta| it.parent.as_ref().is_some_and(|it| it.id == one.id);
+        others
+            .iter()
+            .chain([&row.meta])
+            .any(|it| !is_task(it) && parent_of(it))
+    };
+    let (tasks, forks): (Vec<_>, Vec<_>) = others
+        .iter()
+        .partition(|one| is_task(one) && !is_original(one));
+    for (named, relation) in [(forks, "shares entries with"), (tasks, "delegated")] {
+        if named.is_empty() {
             continue;
         }
-        let number = others.len() as u64;
-        let ids: Vec<String> = others.iter().map(|other| other.id.short()).collect();
+        let number = named.len() as u64;
+        let ids: Vec<String> = named.iter().map(|one| one.id.short()).collect();
+        let noun = match relation {
+            "delegated" => "task",
+            _ if has_ancestor(&row.meta, others) => "session",
+            _ => "fork",
+        };
         ui.note(&format!(
             "Session {} {relation} {}, which {} {}sealed with it: {}",
             row.meta.id.short(),
-            count(
-                number,
-                if relation == "delegated" {
-                    "task"
-                } else {
-                    "fork"
-                }
-            ),
+            count(number, noun),
             if number == 1 { "is" } else { "are" },
             if what == "Seal" { "" } else { "un" },
             ids.join(", ")
@@ -248,7 +262,7 @@ fn confirmed(
     Ok(sure)
 }
 
-fn tell(row: Row, state: &str, ui: &mut Ui) {
+fn tell(row: Row, others: &[SessionMeta], state: &str, ui: &mut Ui) {
     if ui.json {
         return ui.document(&Value::Object(json::session(&row)));
     }
@@ -256,7 +270,8 @@ fn tell(row: Row, state: &str, ui: &mut Ui) {
     if row.meta.seal.is_none() {
         return;
     }
-    if let Some(parent) = &row.meta.parent {
+    let parent = row.meta.parent.as_ref();
+    if let Some(parent) = parent.filter(|parent| others.iter().all(|it| it.id != parent.id)) {
         ui.note(&format!(
             "The session that it was made from, {}, is stored as before.",
             parent.id.short()

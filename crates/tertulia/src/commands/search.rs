@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use tertulia_core::entry::Role;
-use tertulia_core::query::{Hit, Hits, Page, SearchQuery};
+use tertulia_core::query::{Filter, Hit, HitFilter, Hits, Page, SearchQuery};
 use tertulia_core::search_text::{SearchTerms, highlighted};
 use tertulia_formats::json;
 
@@ -13,6 +13,7 @@ use crate::args::{FilterArgs, GlobalArgs, unshielded};
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open;
+use crate::show::count;
 use crate::ui::{BOLD, DIM, FOUND, Ui, fit, grouped, harmless};
 
 /// How long a search waits for the index before it searches only what is indexed.
@@ -20,25 +21,27 @@ const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Search everything that was ever said: messages, tool calls and their output, titles
 #[derive(Debug, Args)]
+#[command(mut_arg("since", |arg| arg.help("Only hits said after WHEN: 7d, yesterday, \"last week\", 2026-11-01")))]
+#[command(mut_arg("until", |arg| arg.help("Only hits said before WHEN")))]
 #[command(after_help = "Examples:\n  \
     tertulia search parser bug          both words\n  \
     tertulia search '\"off by one\"'      the phrase\n  \
-    tertulia search 'index* -draft'     words that begin so, without those that mention a draft\n  \
+    tertulia search 'index* -draft'     words that start with \"index\", without \"draft\"\n  \
     tertulia search 会话                Chinese and Japanese from two characters on\n  \
-    tertulia search retry --speaker demo --since 7d --all")]
+    tertulia search retry --speaker demo --since \"last week\" --all")]
 pub struct SearchArgs {
     /// Words, "a phrase", -without, begin*
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Only said by this speaker
+    /// Only hits said by this speaker
     #[arg(long, value_name = "NAME")]
     speaker: Option<String>,
-    /// Only said in this role
+    /// Only hits said in this role
     #[arg(long, value_enum)]
     role: Option<RoleArg>,
-    /// At most so many
+    /// Maximum number of hits
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
     limit: usize,
 }
@@ -52,6 +55,17 @@ enum RoleArg {
     Tool,
 }
 
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Role {
+        match role {
+            RoleArg::User => Role::User,
+            RoleArg::Assistant => Role::Assistant,
+            RoleArg::System => Role::System,
+            RoleArg::Tool => Role::Tool,
+        }
+    }
+}
+
 pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let words = SearchTerms::parse(
         &args
@@ -62,16 +76,22 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             .join(" "),
     )?;
     let workspace = open::reader(global, ui)?;
+    let Filter { since, until, .. } = workspace.filter(&args.filter)?;
     let query = SearchQuery {
         words,
-        filter: workspace.filter(&args.filter)?,
-        speaker: args.speaker.clone(),
-        role: args.role.map(|role| match role {
-            RoleArg::User => Role::User,
-            RoleArg::Assistant => Role::Assistant,
-            RoleArg::System => Role::System,
-            RoleArg::Tool => Role::Tool,
-        }),
+        // A session that goes on has old messages: its own time says nothing about them.
+        filter: Filter {
+            since: None,
+            until: None,
+            ..workspace.filter(&args.filter)?
+        },
+        said: HitFilter {
+            session: None,
+            speaker: args.speaker.clone(),
+            role: args.role.map(Role::from),
+            since,
+            until,
+        },
         limit: args.limit,
     };
     let progress = ui.index_progress().within(PATIENCE);
@@ -85,8 +105,8 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if ui.json {
         let found: Vec<_> = hits.hits.iter().map(json::hit).collect();
         ui.document(&json!({
-            "hits": found, "total": hits.total, "more": hits.more, "elsewhere": hits.elsewhere,
-            "pending": hits.pending, "sealed": hits.sealed,
+            "hits": found, "total": hits.total, "sessions": hits.sessions.len(),
+            "elsewhere": hits.elsewhere, "pending": hits.pending, "sealed": hits.sealed,
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -99,7 +119,7 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if hits.sealed > 0 {
         ui.note(&format!(
             "Not searched, because their keys are not at hand: {}.",
-            crate::show::count(hits.sealed, "sealed session")
+            count(hits.sealed, "sealed session")
         ));
     }
     if hits.unindexed {
@@ -151,23 +171,19 @@ fn lines(ui: &Ui, program: &str, hit: &Hit, now: jiff::Timestamp) -> String {
 fn total(hits: &Hits) -> String {
     let elsewhere = match hits.elsewhere {
         0 => String::new(),
-        count => format!("; {count} in other projects (--all)"),
+        count => format!("; {} in other projects (--all)", grouped(count)),
     };
-    let more = if hits.more { "more than " } else { "" };
-    match hits.total {
-        0 if hits.more => format!(
-            "Nothing found among the newest matches; more specific terms search further back{elsewhere}."
-        ),
-        0 => format!("Nothing found{elsewhere}."),
-        total if total as usize > hits.hits.len() => {
-            format!(
-                "{} of {more}{total} hits, the best of the newest{elsewhere}.",
-                hits.hits.len()
-            )
+    let found = format!(
+        "{} in {}",
+        count(hits.total, "hit"),
+        count(hits.sessions.len() as u64, "session")
+    );
+    match hits.hits.len() as u64 {
+        _ if hits.total == 0 => format!("Nothing found{elsewhere}."),
+        shown if shown < hits.total => {
+            let shown = grouped(shown);
+            format!("{shown} of {found}, the newest of each session first{elsewhere}.")
         }
-        total => format!(
-            "{total} {}{elsewhere}.",
-            if total == 1 { "hit" } else { "hits" }
-        ),
+        _ => format!("{found}{elsewhere}."),
     }
 }

@@ -47,6 +47,10 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     let (row, seq) = workspace.find_place(&args.reference)?;
     let row = workspace.unlocked(row)?;
     let mut row = workspace.as_read(row)?;
+    if ui.json {
+        // The entries stay as they are written. Ignore errors: what cannot be read is told below.
+        let _ = workspace.wait(workspace.sessions.name_parents(&mut row.meta));
+    }
     if ui.json && !args.raw && seq.is_none() && args.last.is_none() {
         return stream(&workspace, &row, ui);
     }

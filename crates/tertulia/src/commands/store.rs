@@ -24,7 +24,7 @@ use crate::ui::Ui;
 /// Number of sessions per page.
 const PAGE: usize = 500;
 
-/// Look at the store itself, copy it, derive it anew
+/// Inspect, copy, compress or rebuild the store
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia store info\n  \
@@ -57,7 +57,7 @@ enum StoreCommand {
         #[arg(value_name = "TO")]
         to: String,
     },
-    /// Derive list rows, search index and usage anew from the logs
+    /// Rebuild list rows, search index and usage from the logs
     #[command(after_help = "Examples:\n  tertulia store rebuild")]
     Rebuild,
 }

@@ -29,7 +29,7 @@ pub struct TrustArgs {
     /// List the folders you decided about
     #[arg(long, conflicts_with_all = ["dir", "revoke"])]
     list: bool,
-    /// Trust the folder no longer
+    /// Revoke trust
     #[arg(long)]
     revoke: bool,
     /// Don't ask; needed when not on a terminal

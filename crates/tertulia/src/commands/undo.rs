@@ -11,7 +11,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
-/// Take the last rename, tag, rm, restore or prune back
+/// Undo the last rename, tag, rm, restore or prune
 ///
 /// Each change is an entry of the session's log, and so is taking it back. Repeated, it goes further back.
 #[derive(Debug, Args)]
@@ -45,34 +45,26 @@ pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
 pub fn undo(workspace: &Workspace) -> CommandResult<Vec<(SessionMeta, SessionMeta)>> {
     let undone = workspace.wait(workspace.sessions.undo())?;
     match undone.is_empty() {
-        true => Err(CommandError::new(
-            ErrorKind::NotFound,
-            "there is nothing to take back",
-        )),
+        true => Err(CommandError::new(ErrorKind::NotFound, "nothing to undo")),
         false => Ok(undone),
     }
 }
 
-/// Describes what was taken back, with the title of the session.
+/// Describes what was taken back, for a frontend that shows the session.
 pub fn sentence(before: &SessionMeta, now: &SessionMeta) -> String {
-    match before.changes.last().map(|change| &change.before) {
-        Some(Before::Tags(_)) => {
-            format!("\"{}\": {}", now.title_or_untitled(), words(before, now))
-        }
-        _ => words(before, now),
-    }
+    format!("undone: {}", words(before, now))
 }
 
 fn words(before: &SessionMeta, now: &SessionMeta) -> String {
     match before.changes.last().map(|change| &change.before) {
-        Some(Before::Title(..)) => format!("the title is \"{}\" again", now.title_or_untitled()),
-        Some(Before::Tags(_)) if now.tags.is_empty() => "it has no tags again".to_owned(),
-        Some(Before::Tags(_)) => format!("the tags are {} again", now.tags.join(", ")),
+        Some(Before::Title(..)) => format!("renamed to \"{}\"", now.title_or_untitled()),
+        Some(Before::Tags(_)) if now.tags.is_empty() => "tags removed".to_owned(),
+        Some(Before::Tags(_)) => format!("tags are {}", now.tags.join(", ")),
         Some(Before::Trash(None)) => {
-            format!("\"{}\" is out of the trash again", now.title_or_untitled())
+            format!("\"{}\" restored from the trash", now.title_or_untitled())
         }
         Some(Before::Trash(Some(_))) => {
-            format!("\"{}\" is in the trash again", now.title_or_untitled())
+            format!("\"{}\" moved to the trash", now.title_or_untitled())
         }
         None => "nothing changed".to_owned(),
     }

@@ -27,13 +27,13 @@ const LONGEST_NAME: usize = 50;
 ///
 /// Starts the server of `tertulia serve` with a web page, and prints its address with a one-time code. The same
 /// sessions are live in terminals and browsers: each sees every word, and each can answer. Nothing is served
-/// without a login, on this machine neither.
+/// without a login, not even on this machine.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
     tertulia web                                    on http://127.0.0.1:7417, and opens a browser\n  \
-    tertulia web --no-open                          only prints the address and a QR code\n  \
+    tertulia web --no-open                          only prints the address\n  \
     tertulia web code                               another code, for the next browser\n  \
     tertulia web token create phone --expires 30d   a token instead of codes\n  \
     ssh -L 7417:127.0.0.1:7417 HOST                 the page of another machine\n  \
@@ -72,7 +72,7 @@ pub struct PageArgs {
     /// Key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A proxy in front of it encrypts
+    /// TLS is handled by a proxy in front
     #[arg(long, conflicts_with = "tls_cert")]
     behind_proxy: bool,
 }
@@ -101,7 +101,7 @@ enum Action {
 
 #[derive(Debug, Subcommand)]
 enum TokenAction {
-    /// Make a token and print it, once
+    /// Create a token; it is printed only once
     #[command(after_help = "Examples:\n  \
         tertulia web token create phone --expires 30d\n  \
         tertulia web token create wall --read-only\n  \
@@ -199,7 +199,7 @@ fn serve(args: &WebArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
     })
 }
 
-/// Prints the address of the page, and its QR code on a terminal.
+/// Prints the address of the page, and on a terminal its QR code, unless that leads a phone to itself.
 pub fn tell(page: &WebPage, socket: &std::path::Path, ui: &mut Ui) {
     if ui.json {
         ui.document(&json!({
@@ -218,13 +218,44 @@ pub fn tell(page: &WebPage, socket: &std::path::Path, ui: &mut Ui) {
 }
 
 fn show_code(url: &str, ui: &mut Ui) {
-    if ui.has_screen() {
+    if ui.has_screen() && !is_loopback(url) {
         qr(url).iter().for_each(|line| ui.line(line));
     }
     ui.line(url);
     ui.note(
         "The code in it works once, within 15 minutes. `tertulia web code` prints another one.",
     );
+    if is_loopback(url) {
+        let port = host(url).1.unwrap_or(ADDRESS.port());
+        ways_to_phone(port).iter().for_each(|words| ui.note(words));
+    }
+}
+
+/// Returns how a phone reaches a page that is served on this machine only.
+fn ways_to_phone(port: u16) -> [String; 2] {
+    [
+        format!(
+            "For a phone with an SSH app: `ssh -L {port}:127.0.0.1:{port} THIS_MACHINE`, then open the address there."
+        ),
+        "For any phone: a proxy with TLS, and `tertulia web --behind-proxy --public-url https://NAME`.".to_owned(),
+    ]
+}
+
+/// Returns the host of an address, and its port, if it names one.
+fn host(url: &str) -> (&str, Option<u16>) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
+        _ => (authority, None),
+    }
+}
+
+/// Returns true if only this machine can open an address.
+fn is_loopback(url: &str) -> bool {
+    let (host, _) = host(url);
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Draws a QR code with half blocks, dark on light whatever the colours of the terminal are.
@@ -421,6 +452,27 @@ mod tests {
         assert!(lines.len() > 10 && lines.iter().all(|line| width(line) == width(&lines[0])));
         let border = lines[0].trim_start_matches("\u{1b}[97;40m");
         assert!(border.starts_with("██") && lines[0].contains('█'));
+    }
+
+    #[test]
+    fn a_phone_is_not_sent_to_itself() {
+        for here in [
+            "http://127.0.0.1:7417/#code=X",
+            "http://localhost:7417/",
+            "http://[::1]:7417/",
+            "http://127.8.0.1",
+        ] {
+            assert!(is_loopback(here), "{here}");
+        }
+        for elsewhere in [
+            "https://sessions.example.org/#code=X",
+            "https://192.168.1.7:7417/",
+            "https://localhost.example.org",
+        ] {
+            assert!(!is_loopback(elsewhere), "{elsewhere}");
+        }
+        assert_eq!(host("http://[::1]:8000/#code=X"), ("[::1]", Some(8000)));
+        assert!(ways_to_phone(8000)[0].contains("-L 8000:127.0.0.1:8000"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub async fn check_one(
 ) -> CommandResult<ExitCode> {
     let begun = Instant::now();
     let question = AgentRequest {
-        messages: vec![PromptMessage::plain(Role::User, "You", TINY)],
+        messages: vec![PromptMessage::plain(Role::User, "User", TINY)],
         total: 1,
         marker: uuid::Uuid::new_v4().to_string(),
         approval: Approval::None,

@@ -28,7 +28,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(15);
 /// Time limit for an agent to list its models.
 const NAME_WITHIN: Duration = Duration::from_secs(5);
 
-/// Show which agents could answer, and why not
+/// List agents and whether they are ready
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
-/// Look whether registered agents are there and start; nothing is paid for
+/// Check that registered agents start (runs `--version` only)
 ///
 /// Only `--version` is asked for, and no key is handed on. `agents check` sends a real prompt.
 #[derive(Debug, Args)]
@@ -213,6 +213,7 @@ pub async fn register(
         )));
     }
     let mut ready = Vec::new();
+    let count = found.len();
     for found in found {
         match &found.version {
             Ok(version) => ready.push(registration(found.known, &found.path, version.as_ref())?),
@@ -235,7 +236,10 @@ pub async fn register(
             .collect();
         ui.document(&json!({ "agents": added }));
     } else if added.is_empty() {
-        ui.note("Nothing was changed: what was found is registered, or does not start.");
+        ui.note(match count {
+            0 => "No agent programs found.",
+            _ => "Nothing to register: the agent programs found are registered, or do not start.",
+        });
     } else {
         for (name, agent) in &added {
             ui.note(&format!("'{name}' is registered: {}", agent.command));

@@ -28,7 +28,7 @@ const MOST_NEAR: usize = 3;
     tertulia agents register reviewer --command ~/bin/claude --arg=--model --arg=opus\n  \
     tertulia agents register upper --command tr --arg a-z --arg A-Z --display-name \"Loud\"")]
 pub struct RegisterArgs {
-    /// The name by which it is asked for
+    /// Name of the agent
     #[arg(value_name = "NAME", required_unless_present = "auto")]
     pub names: Vec<String>,
     /// Register what `agents scan` finds
@@ -37,7 +37,7 @@ pub struct RegisterArgs {
     /// The program: a path, or a name on the search path
     #[arg(long, value_name = "PATH", required_unless_present = "auto")]
     command: Option<String>,
-    /// An argument that it is given; may be repeated
+    /// Argument to pass; may be repeated
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     arguments: Vec<String>,
     /// The name that people read
@@ -48,7 +48,7 @@ pub struct RegisterArgs {
     use_pty: bool,
 }
 
-/// Take an agent out of the registry; its program stays
+/// Remove an agent from the registry; its program is not touched
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia agents delete upper      asks first on a terminal\n  \

@@ -55,6 +55,10 @@ pub struct ChatArgs {
     /// Attach this text file of the folder to the prompt, as @FILE in it does; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<String>,
+    /// Ask again for the answer to the last message, which failed or is missing; with -c, --resume or
+    /// --session
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "fork", "ephemeral", "session_id"])]
+    retry: bool,
     /// Only read the session, and show new messages as another program writes them; without REF, the
     /// newest
     #[arg(long, conflicts_with_all = ["prompt", "attach", "print", "fork", "no_fork", "take_over", "ephemeral", "sealed", "session_file", "session_id"])]
@@ -64,7 +68,9 @@ pub struct ChatArgs {
     pub named: bool,
 }
 
-pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn run(mut args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    // A retry is one turn, which needs no prompt.
+    args.talk.print |= args.retry;
     let talk = args.talk.clone();
     if args.follow {
         return follow(&talk, global, ui);
@@ -120,16 +126,26 @@ pub fn prepare(
         };
         agents::choose(&workspace.settings, &asked, None)?;
     }
-    let words = input::words(&args.prompt, Attached::Plain, ui)?;
-    // Check this before a session is forked or renamed.
-    if words.is_none() && !on_screen && !args.talk.may_say_something() {
+    if args.retry && !args.talk.names_a_session() {
+        return Err(
+            CommandError::new(ErrorKind::Usage, "--retry needs a session to continue")
+                .hint("add -c, --resume REF or --session REF"),
+        );
+    }
+    let words = match args.retry {
+        true => None,
+        false => input::words(&args.prompt, Attached::Plain, ui)?,
+    };
+    let says = words.is_some() || args.talk.may_say_something();
+    // Check this before a file is imported.
+    if !says && !args.retry && !on_screen && args.talk.session_file.is_some() {
         return Err(args::nothing_to_say("chat"));
     }
     let sort = Sort {
         any_kind: !args.named,
         ..CHATS
     };
-    let found = target::find(&args.talk, sort, &workspace, ui)?;
+    let found = target::find(&args.talk, sort, words.is_some(), &workspace, ui)?;
     let words = args::first_words(found.prompt, words);
     let words = input::with_files(words, &args.attach, &workspace.settings.cwd)?;
     let others = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat);
@@ -143,7 +159,9 @@ pub fn prepare(
     if words.is_none() && !on_screen {
         match others.map(|row| row.meta.kind) {
             Some(Kind::Pair) => pair::check_unfinished(others)?,
+            Some(Kind::Team) if args.retry => return Err(team_has_no_retry()),
             Some(Kind::Team) => return Err(args::nothing_to_say("team NAME")),
+            Some(Kind::Chat) | None if args.retry => {}
             Some(Kind::Chat) | None => return Err(args::nothing_to_say("chat")),
         }
     }
@@ -153,6 +171,15 @@ pub fn prepare(
     };
     Opening::prepare(participants, existing, args.talk, workspace, ui)
         .map(|opening| Some(Prepared { opening, words }))
+}
+
+/// Returns the error for a retry in a team, which may have to ask several members again.
+fn team_has_no_retry() -> CommandError {
+    CommandError::new(
+        ErrorKind::Usage,
+        "--retry asks the one agent of a chat again",
+    )
+    .hint("ask the members of a team by name: `tertulia team NAME -c \"[NEXT: name] again\"`")
 }
 
 /// Rejects options that do not apply to a team or pair session.

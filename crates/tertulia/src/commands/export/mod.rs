@@ -21,8 +21,8 @@ use crate::open::{self, Workspace};
 use crate::show;
 use crate::ui::Ui;
 
-pub use render::{Form, Rendered, render};
-pub use write::write;
+pub use render::{Continued, Form, Rendered, Written, render};
+pub use write::{replace, write};
 
 /// Write sessions in another format
 #[derive(Debug, Args)]
@@ -129,8 +129,9 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     };
     if args.format == Format::Bundle {
         let Some(output) = &args.output else {
-            let words = "a bundle is no text for a terminal or a pipe";
-            return Err(CommandError::new(ErrorKind::Usage, words).hint("name a file: -o FILE"));
+            let words = "a bundle is binary: write it to a file with -o FILE";
+            return Err(CommandError::new(ErrorKind::Usage, words)
+                .hint("name it after the session: -o session.bundle"));
         };
         return bundle::export(&exporter, rows, output, ui);
     }

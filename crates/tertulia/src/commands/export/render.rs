@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tertulia_core::entry::Kind;
+use tertulia_core::id::Seq;
 use tertulia_core::query::Row;
 use tertulia_core::session::{Log, SessionMeta};
 use tertulia_formats::exporter::{LeftOut, ProgramFile, ProgramPlace, atif, claude_code, codex};
@@ -41,7 +42,7 @@ pub fn render(format: Format, row: &Row, log: &Log, cwd: &Path) -> CommandResult
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
             plain(format!("{}\n", text.unwrap_or_default()))
         }
-        Format::Jsonl | Format::Bundle => plain(Form::Log.content(meta, log)?),
+        Format::Jsonl | Format::Bundle => plain(lines_of(log)),
         Format::Snapshot => snapshot(meta, log)?,
         Format::ClaudeCode | Format::Codex => program(format, meta, log, cwd)?,
         Format::Atif => {
@@ -130,7 +131,7 @@ fn snapshot(meta: &SessionMeta, log: &Log) -> CommandResult<Rendered> {
         left_out.count("attached files");
     }
     Ok(Rendered {
-        content: Form::Snapshot.content(meta, log)?,
+        content: Snapshot::of(meta, log).write()?,
         left_out,
         ..Rendered::default()
     })
@@ -143,17 +144,59 @@ pub enum Form {
     Log,
     /// An agent-chatter snapshot: the messages of a team session.
     Snapshot,
+    /// A session file of Claude Code: lines are appended.
+    ClaudeCode,
+    /// A rollout file of Codex: lines are appended.
+    Codex,
 }
 
 impl Form {
-    /// Renders a session in this format.
-    pub fn content(self, meta: &SessionMeta, log: &Log) -> CommandResult<String> {
+    /// Returns the form of another program's files, if tertulia can continue them.
+    pub fn of_program(name: &str) -> Option<Form> {
+        match name {
+            "claude-code" => Some(Form::ClaudeCode),
+            "codex" => Some(Form::Codex),
+            _ => None,
+        }
+    }
+
+    /// Renders what a file gets.
+    pub fn written(
+        self,
+        meta: &SessionMeta,
+        log: &Log,
+        file: &Continued<'_>,
+    ) -> CommandResult<Written> {
+        let Continued { content, after } = *file;
         Ok(match self {
-            Form::Log => {
-                let entries = log.entries.iter();
-                entries.map(|entry| format!("{}\n", entry.line())).collect()
-            }
-            Form::Snapshot => Snapshot::of(meta, log).write()?,
+            Form::Log => Written::Whole(lines_of(log)),
+            Form::Snapshot => Written::Whole(Snapshot::of(meta, log).write()?),
+            Form::ClaudeCode => Written::More(claude_code::continuation(meta, log, after, content)),
+            Form::Codex => Written::More(codex::continuation(meta, log, after, content)),
         })
     }
+}
+
+/// Returns the log itself, line by line.
+fn lines_of(log: &Log) -> String {
+    let entries = log.entries.iter();
+    entries.map(|entry| format!("{}\n", entry.line())).collect()
+}
+
+/// A session file before it is written back.
+#[derive(Clone, Copy, Debug)]
+pub struct Continued<'a> {
+    /// Its content.
+    pub content: &'a str,
+    /// Last entry of the session that it has.
+    pub after: Seq,
+}
+
+/// What a session file gets.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Written {
+    /// New content.
+    Whole(String),
+    /// More lines.
+    More(String),
 }

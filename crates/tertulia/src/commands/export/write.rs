@@ -1,6 +1,6 @@
 //! Writes files that only their owner can read.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -23,18 +23,25 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
         }
     };
     if !force {
-        return write_new(file, content).map_err(failed);
+        return write_new(file, content).map(drop).map_err(failed);
     }
+    replace(file, content).map(drop).map_err(failed)
+}
+
+/// Replaces a file in one step. Returns the new one, which was locked before it took its place.
+pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<File> {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
     let temporary = PathBuf::from(name);
-    write_new(&temporary, content).map_err(failed)?;
-    if let Err(error) = std::fs::rename(&temporary, file) {
+    let made = write_new(&temporary, content)?;
+    let replaced = made.lock().and_then(|()| std::fs::rename(&temporary, file));
+    if let Err(error) = replaced {
         // The error of the rename is the one to report; ignore a failure to clean up.
         let _ = std::fs::remove_file(&temporary);
-        return Err(failed(error));
+        return Err(error);
     }
-    sync_folder_of(file).map_err(failed)
+    sync_folder_of(file)?;
+    Ok(made)
 }
 
 /// Syncs the folder of a file, so that the directory entry survives a crash as well.
@@ -48,7 +55,7 @@ fn sync_folder_of(file: &Path) -> std::io::Result<()> {
 
 /// Creates and syncs a new file. Removes the file again if writing fails: otherwise each attempt on
 /// a full disk would leave an empty file behind.
-fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
+fn write_new(file: &Path, content: &[u8]) -> std::io::Result<File> {
     let mut made = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -62,5 +69,5 @@ fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
         // The write error is the one to report; ignore a failure to clean up.
         let _ = std::fs::remove_file(file);
     }
-    written
+    written.map(|()| made)
 }

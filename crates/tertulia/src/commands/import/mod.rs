@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tertulia_core::foreign::Foreign;
-use tertulia_core::id::SessionId;
+use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl;
 use tertulia_store::{Adopted, Doing, Progress};
 
@@ -176,6 +176,8 @@ pub struct Taken {
     pub session: SessionId,
     /// Format in which the file can be written back, if there is one.
     pub form: Option<Form>,
+    /// Last entry of the session that the file has.
+    pub upto: Seq,
     pub words: String,
 }
 
@@ -212,6 +214,8 @@ pub fn one(workspace: &Workspace, path: &Path) -> CommandResult<Taken> {
     Ok(Taken {
         session: adopted.id(),
         form,
+        // Files of these formats are written whole.
+        upto: Seq::START,
         words: format!("{}: {}", path.display(), words(adopted, false, "all of it")),
     })
 }

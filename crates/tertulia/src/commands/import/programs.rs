@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
+use tertulia_core::entry::Message;
 use tertulia_core::foreign::{Beginning, Foreign};
+use tertulia_core::id::Seq;
 use tertulia_formats::importer::Importer;
 use tertulia_store::{Adopted, Doing, Intake, StoreError};
 
@@ -11,6 +13,7 @@ use super::Taken;
 use super::conversations::RecordedProjects;
 use super::outcome::{Outcome, own_words, words};
 use super::sources::Source;
+use crate::commands::export::Form;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::show;
@@ -154,12 +157,31 @@ pub fn one(
     let adopted = super::foreign(workspace, talk)?;
     Ok(Taken {
         session: adopted.id(),
-        form: None,
+        form: Form::of_program(importer.name()),
+        upto: end_of(workspace, talk, adopted)?,
         words: format!(
             "{}: {}",
             source.path.display(),
             words(adopted, false, "all of it")
         ),
+    })
+}
+
+/// Returns the last entry of a session that its file has: the session may have gone on without it.
+fn end_of(workspace: &Workspace, talk: &Foreign, adopted: Adopted) -> CommandResult<Seq> {
+    let log = workspace.wait(workspace.sessions.load(adopted.id()))?;
+    let end = log.entries.last().map_or(Seq::START, |entry| entry.seq);
+    let last = talk.said.last().map(|said| &said.message);
+    let is_last = |message: &Message| {
+        last.is_some_and(|last| message.role == last.role && message.content == last.content)
+    };
+    let known = log
+        .messages()
+        .filter(|(_, message)| is_last(message))
+        .last();
+    Ok(match (adopted, known) {
+        (Adopted::Known { .. }, Some((entry, _))) => entry.seq,
+        _ => end,
     })
 }
 

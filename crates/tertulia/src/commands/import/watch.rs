@@ -30,6 +30,11 @@ pub fn run(
 ) -> CommandResult<ExitCode> {
     // Events name absolute paths.
     let paths: &[PathBuf] = &paths.iter().map(|path| absolute(path)).collect::<Vec<_>>();
+    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        let words = format!("there is no {}", missing.display());
+        return Err(CommandError::new(ErrorKind::NotFound, words)
+            .hint("name a file or folder that exists; what is added to a folder is imported"));
+    }
     let (sender, events) = channel();
     let mut watcher = notify::recommended_watcher(sender).map_err(|error| failed(&error))?;
     // Watching begins first, so that nothing is missed between the import and the first event.

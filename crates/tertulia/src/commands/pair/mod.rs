@@ -102,7 +102,7 @@ pub fn prepare(
     if silent && !on_screen && !args.talk.names_a_session() {
         return Err(args::nothing_to_say("pair"));
     }
-    let found = target::find(&args.talk, PAIRS, &workspace, ui)?;
+    let found = target::find(&args.talk, PAIRS, words.is_some(), &workspace, ui)?;
     let words = args::first_words(found.prompt, words);
     if !on_screen && words.is_none() {
         check_unfinished(found.row.as_ref())?;

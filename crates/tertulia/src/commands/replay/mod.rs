@@ -28,7 +28,8 @@ use play::{PlayEnd, Played};
 ///
 /// Sends the messages of the user, in order, to the agent in a new session that is linked to the original.
 /// No tool runs: a call is answered with the recorded result of the same call, or refused if there is none.
-/// Then it reports where the tool calls or the text first differ. Only chats can be replayed.
+/// Then it reports where the tool calls or the text first differ. In a pair, instructor and worker are played
+/// by the agent or model; in a team, all members that are agents.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("with").required(true).multiple(true).args(["with_agent", "with_model"])))]
 #[command(after_help = "Examples:\n  \

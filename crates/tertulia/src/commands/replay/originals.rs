@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use tertulia_core::entry::Kind;
 use tertulia_core::id::Seq;
 use tertulia_core::jsonl;
 use tertulia_core::query::Row;
@@ -39,16 +38,8 @@ impl Original {
     /// Returns why the session cannot be replayed.
     fn obstacle(&self) -> Option<String> {
         let label = self.label();
-        match self.meta.kind {
-            Kind::Team | Kind::Pair => Some(format!(
-                "session {label} is a {} session: only chats can be replayed",
-                self.meta.kind.name()
-            )),
-            Kind::Chat if self.recording.turns.is_empty() => {
-                Some(format!("session {label} has no prompt to replay"))
-            }
-            Kind::Chat => None,
-        }
+        let is_empty = self.recording.turns.is_empty();
+        is_empty.then(|| format!("session {label} has no prompt to replay"))
     }
 
     /// Describes the part of the session that is not played, or played with changes.

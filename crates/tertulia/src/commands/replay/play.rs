@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::replay::{RecordedTurn, Recording, compare};
 use tertulia_engine::conversation::TurnResult;
@@ -76,6 +77,10 @@ pub async fn play(setup: Setup, plan: &Plan, signals: &mut Signals, ui: &mut Ui)
         };
         report::begin_turn(completed + 1, plan, &turn.prompt, watcher.ui);
         let cancel = signals.cancel.clone();
+        if plan.original.meta.kind == Kind::Team {
+            let by = SessionCommand::As(Some(turn.by.clone()));
+            session.execute(by, &mut watcher, &cancel).await;
+        }
         let say = SessionCommand::Say(Prompt {
             attached: turn.attachments.clone(),
             ..Prompt::from(turn.prompt.as_str())
@@ -144,7 +149,9 @@ impl<'a> Watcher<'a> {
         if let Some(error) = outcome.error {
             return Some(error.into());
         }
-        if outcome.status != TurnStatus::Completed {
+        // Out of calls, or of rounds: the person is next, as in the original.
+        let is_over = [TurnStatus::Completed, TurnStatus::Paused].contains(&outcome.status);
+        if !is_over {
             let words = format!("the turn was {}", outcome.status.name());
             let other = || CommandError::new(ErrorKind::Failed, words);
             return Some(self.refused.take().unwrap_or_else(other));

@@ -3,6 +3,7 @@ mod line;
 mod plain;
 mod view;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,10 +12,11 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
+use tertulia_core::id::SessionId;
 use tertulia_core::price::PriceTable;
-use tertulia_core::query::{Filter, Lookup, Trash};
+use tertulia_core::query::{Filter, Lookup, Page, Trash};
 use tertulia_core::seal::with_hidden_ids;
-use tertulia_core::stats::{By, Figures, Report, ReportScope};
+use tertulia_core::stats::{By, Figures, Report, ReportScope, TopicUse, topics};
 use tertulia_formats::stats as formats;
 use tertulia_store::{CaughtUp, Extent, Ledger, Progress, StoreResult};
 
@@ -28,6 +30,10 @@ use super::export;
 
 /// How long to wait for another process that brings the ledger up to date.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Number of newest sessions whose titles and tags are read for common topics.
+const TOPIC_SESSIONS: usize = 10_000;
+/// Sessions per page of a list.
+const TOPICS_AT_ONCE: usize = 1_000;
 
 /// Show messages, tokens and cost
 ///
@@ -292,12 +298,46 @@ fn report(
     let mut report = Report::new(&figures, scope, by);
     report.tools = ledger.tools(&filter)?;
     report.files = ledger.files(&filter)?;
+    report.topics = common_topics(args, workspace, ledger, &filter)?;
     report.since = filter.since;
     report.until = filter.until;
     report.span = span(filter.since, filter.until);
     report.zone = zone.iana_name().unwrap_or("the local zone").to_owned();
     add_titles(&mut report, workspace, ui)?;
     Ok(report)
+}
+
+/// Returns the topics of the newest sessions, from their titles and tags: the ledger has none.
+fn common_topics(
+    args: &StatsArgs,
+    workspace: &Workspace,
+    ledger: &Ledger,
+    filter: &Filter,
+) -> CommandResult<Vec<TopicUse>> {
+    let counted = ledger.sessions(filter)?;
+    let counted: HashSet<SessionId> = counted.iter().map(|facts| facts.id).collect();
+    let filter = Filter {
+        project: (!args.all).then(|| workspace.settings.project.ids.clone()),
+        // The ledger knows what was said in the time.
+        since: None,
+        until: None,
+        ..filter.clone()
+    };
+    let mut metas = Vec::new();
+    let mut page = Page::first(TOPICS_AT_ONCE);
+    while metas.len() < TOPIC_SESSIONS {
+        let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
+        let rows = listing.rows.into_iter().map(|row| row.meta);
+        metas.extend(rows.filter(|meta| counted.contains(&meta.id)));
+        match listing.next {
+            Some(next) => page.cursor = Some(next),
+            None => break,
+        }
+    }
+    let metas = metas.iter();
+    Ok(topics(
+        metas.map(|meta| (meta.title.as_deref(), meta.tags.as_slice())),
+    ))
 }
 
 fn span(since: Option<Timestamp>, until: Option<Timestamp>) -> String {

@@ -184,6 +184,7 @@ fn overview(report: &Report, look: &Look, root: &str) -> Vec<String> {
         Some(groups("Models", &report.models, By::Model, TOP)),
         Some(groups("Agents", &report.agents, By::Agent, TOP)),
         projects,
+        Some(topics(report)),
         Some(tools(report, TOP_TOOLS)),
         Some(files(report, TOP_TOOLS, root, column)),
         Some(longest(report)),
@@ -268,6 +269,24 @@ pub fn label(group: &Group, by: By) -> String {
 fn more(all: usize, shown: usize, by: By) -> Option<String> {
     let rest = all.saturating_sub(shown);
     (rest > 0).then(|| format!("{rest} more: --by {}", by.name()))
+}
+
+fn topics(report: &Report) -> Section {
+    let rows = report
+        .topics
+        .iter()
+        .take(TOP_TOOLS)
+        .map(|topic| SectionRow {
+            label: topic.name.clone(),
+            value: topic.sessions,
+            figures: vec![grouped(topic.sessions)],
+        });
+    Section {
+        title: "Common topics".to_owned(),
+        headings: &["sessions"],
+        rows: rows.collect(),
+        foot: None,
+    }
 }
 
 fn tools(report: &Report, count: usize) -> Section {

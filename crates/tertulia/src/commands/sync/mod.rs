@@ -214,15 +214,15 @@ impl Exchange {
         pulled.chain(self.pushed.iter().map(|moved| ("there", moved)))
     }
 
-    /// Names a session that is sealed in one store only once: it fails in both directions.
+    /// Names a session that the stores have sealed differently once: it fails in both directions.
     fn without_doubles(mut self) -> Exchange {
         if let (Some(pulled), Some(pushed)) = (&self.pulled, &mut self.pushed) {
             let is_named = |id| {
-                let mut named = pulled.skipped.iter().filter(|it| it.is_sealed_in_one());
+                let mut named = pulled.skipped.iter().filter(|it| it.is_sealed_otherwise());
                 named.any(|it| it.session == id)
             };
             let skipped = &mut pushed.skipped;
-            skipped.retain(|it| !it.is_sealed_in_one() || !is_named(it.session));
+            skipped.retain(|it| !it.is_sealed_otherwise() || !is_named(it.session));
         }
         self
     }
@@ -236,13 +236,20 @@ impl Exchange {
         }
         let sessions = crate::show::count(failed.len() as u64, "session");
         let mut error = CommandError::new(ErrorKind::Invalid, format!("not moved: {sessions}"));
-        if failed.iter().any(|skipped| skipped.is_sealed_in_one()) {
+        let any = |is_it: fn(&StoreError) -> bool| failed.iter().any(|it| is_it(&it.error));
+        if any(|error| matches!(error, StoreError::SealedInOne { .. })) {
             error = error.hint(
                 "where the plain copy is, name the key in your settings (`identity` or `passphrase_command` of [seal]) \
                  and sync: it is then sealed, too, with all that only it has; until then both copies stay as they are",
             );
         }
-        if failed.iter().any(|skipped| !skipped.is_sealed_in_one()) {
+        if any(|error| matches!(error, StoreError::SealedTwice { .. })) {
+            error = error.hint(
+                "name both keys in your settings (`identity` or `passphrase_command` of [seal]) and sync on each \
+                 machine: they choose one of the keys; until then both copies stay as they are",
+            );
+        }
+        if failed.iter().any(|skipped| !skipped.is_sealed_otherwise()) {
             error = error.hint(format!(
                 "`tertulia doctor` checks this store, `tertulia doctor --store URL` that of {url}"
             ));

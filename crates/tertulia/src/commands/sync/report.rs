@@ -84,12 +84,18 @@ fn note_sealed(exchange: &Exchange, ui: &mut Ui) {
         let (id, entries) = (copy.session.short(), show::count(copy.entries, "entry"));
         let fork = copy.fork.map(|fork| format!(" in fork {}", fork.short()));
         let fork = fork.unwrap_or_default();
-        ui.note(&match copy.is_ours {
-            true => format!(
+        ui.note(&match (copy.is_ours, copy.had_key) {
+            (true, false) => format!(
                 "session {id} is sealed there: the copy here is sealed now, too ({entries} of it only here)"
             ),
-            false => format!(
+            (true, true) => format!(
+                "session {id} is sealed with another key there: the copy here has that key now, too ({entries} of it only here)"
+            ),
+            (false, false) => format!(
                 "session {id} is stored in plain there: {entries} that only that copy has are sealed here{fork}"
+            ),
+            (false, true) => format!(
+                "session {id} is sealed with another key there: {entries} that only that copy has are kept here{fork}"
             ),
         });
     }
@@ -122,7 +128,7 @@ fn warn_of_skipped(exchange: &Exchange, known: &mut Known, ui: &mut Ui) {
                 .map_or("a session".to_owned(), |id| format!("session {id}"));
             let problem = match skipped.is_open() {
                 true => format!("{name} is open {side}"),
-                false if skipped.is_sealed_in_one() => {
+                false if skipped.is_sealed_otherwise() => {
                     format!("{name} was not moved: {}", reason(skipped, side))
                 }
                 false => format!("{name} was not moved {side}: {}", skipped.error),

@@ -147,7 +147,7 @@ fn tell(migration: &Migration, done: &Done, ui: &mut Ui) {
     let file = done.file.display();
     let words = match (&done.output, &done.backup) {
         _ if migration.changes.is_empty() && done.output.is_none() => {
-            format!("{file} has today's form already")
+            format!("{file} is already at schema {}", migration.form.newest())
         }
         (None, _) => format!("nothing was written; -y changes {file}"),
         (Some(output), None) => format!("written: {}", output.display()),

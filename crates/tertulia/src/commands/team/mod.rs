@@ -92,10 +92,10 @@ enum Action {
         tertulia team init\n  \
         tertulia team init .tertulia/teams/review.json")]
     Init {
-        /// Where to; .tertulia/teams/demo.json if nothing is said
+        /// File to write [default: .tertulia/teams/demo.json]
         file: Option<PathBuf>,
     },
-    /// Bring an older team file or agent registry to today's form and say what changed
+    /// Upgrade an older team file or agent registry to the current schema, and list the changes
     #[command(after_help = "Examples:\n  \
         tertulia team migrate old.json --dry-run\n  \
         tertulia team migrate old.json -o .tertulia/teams/new.json\n  \
@@ -146,15 +146,23 @@ pub fn prepare(
     };
     remember(&file, &args.talk, &workspace, ui);
     let words = input::words(&args.prompt, Attached::Fenced, ui)?;
-    if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
-        return Err(args::nothing_to_say(&format!("team {config}")));
+    let nothing = || Err(args::nothing_to_say(&format!("team {config}")));
+    let is_silent = |words: bool, ui: &Ui| !words && !args.talk.is_on_screen(ui);
+    let says = words.is_some() || args.talk.may_say_something();
+    // Check this before a file is imported.
+    if is_silent(says, ui) && args.talk.session_file.is_some() {
+        return nothing();
     }
     let sort = Sort::of(Kind::Team, Some(team.id()));
-    let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
+    let is_said = words.is_some();
+    let Found { row, prompt, copy } = target::find(&args.talk, sort, is_said, &workspace, ui)?;
     let words = Words {
         typed: typed(&args.prompt),
         all: args::first_words(prompt, words),
     };
+    if is_silent(words.all.is_some(), ui) {
+        return nothing();
+    }
     let existing = Existing { row, mirror: copy };
     seat_team(
         file,
@@ -231,7 +239,8 @@ fn without_config(
     }
     let said: Vec<String> = args.config.into_iter().chain(args.prompt).collect();
     let words = input::words(&said, Attached::Fenced, ui)?;
-    let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
+    let Found { row, prompt, copy } =
+        target::find(&args.talk, sort, words.is_some(), &workspace, ui)?;
     match row {
         Some(row) => {
             let words = Words {
