@@ -1,5 +1,7 @@
 //! Chooses the agent of a chat, and introduces it.
 
+use std::path::Path;
+
 use tertulia_core::query::Row;
 use tertulia_engine::setup::ChatAgent;
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
@@ -23,6 +25,13 @@ pub fn chat_agent(
         ParticipantSpec::Chat(agent) => agent.clone(),
         _ => AgentSpec::default(),
     };
+    let there = match row.and_then(|row| row.meta.cwd.as_deref()).map(Path::new) {
+        Some(folder) if folder != workspace.settings.cwd && folder.is_dir() => {
+            Some(workspace.in_folder(folder)?)
+        }
+        _ => None,
+    };
+    let workspace = there.as_ref().unwrap_or(workspace);
     let (chosen, _) = chosen_agent(&asked, spec, row, workspace, ui)?;
     Ok(ChatAgent {
         notices: talk::messages(ui).0,
@@ -65,7 +74,7 @@ pub fn chosen_agent(
     if chosen.agent.system_texts().is_some() {
         let folder = &workspace.settings.cwd;
         let found = read_instructions(spec, workspace, folder, chosen.compact_at);
-        name_instructions(&found, row.is_none(), &mut introduction, ui);
+        name_instructions(&found, &mut introduction, ui);
         environment = Some(environment::describe(folder, found, ui));
     }
     let agent = ChatAgent {

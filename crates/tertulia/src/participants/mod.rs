@@ -1,10 +1,11 @@
 //! Resolves a [`SessionSpec`] to agents and prepares the session, for the command line, the TUI and
-//! the server alike. `chat`, `team` and `pair` find the agents of each kind; `environment`
-//! and `instructions` are what API agents are told about the folder, `inherited` is the own session
+//! the server alike. `chat`, `team` and `pair` find the agents of each kind; `folder` is where the session
+//! works, `environment` and `instructions` are what API agents are told about it, `inherited` is the own session
 //! of an agent's program that was imported.
 
 mod chat;
 mod environment;
+mod folder;
 mod inherited;
 mod instructions;
 mod pair;
@@ -19,11 +20,10 @@ use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_agents::tool::{ToolLimits, Toolbox};
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
-use tertulia_core::pair::Pair;
 use tertulia_core::query::Row;
 use tertulia_core::team::{MemberKind, TeamFile};
 use tertulia_engine::log_writer::{OnConflict, SessionMirror};
-use tertulia_engine::setup::{Participants, RunOptions, Setup};
+use tertulia_engine::setup::{Participants, RunOptions, Setup, WorkFolder};
 use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, TeamSpec};
 use tertulia_engine::team::policy::TeamRoster;
 use tertulia_engine::team::resume::{self, MemberMap, ResumeError, ResumePlan};
@@ -38,9 +38,11 @@ use crate::talk::leaving::Leaving;
 use crate::talk::target;
 use crate::teams;
 use crate::ui::Ui;
+use folder::Place;
 use instructions::Instructions;
 
 pub use chat::chat_agent;
+pub use folder::is_known;
 pub use team::check_speaker;
 
 /// Options for opening a session, besides its participants.
@@ -60,6 +62,10 @@ pub struct OpenOptions {
     pub fork: bool,
     /// Whether to seal a new session.
     pub sealed: bool,
+    /// Whether a resumed session moves to the current folder.
+    pub here: bool,
+    /// Tool policy without a word of the user, if it is not that of the frontend.
+    pub default_policy: Option<Approval>,
 }
 
 /// An existing session, and the file that mirrors it.
@@ -72,6 +78,8 @@ pub struct Existing {
 /// A session that is ready to be opened.
 pub struct PreparedSession {
     pub setup: Setup,
+    /// The workspace in the session's folder.
+    pub workspace: Workspace,
     /// Whether the agent was picked automatically.
     pub unasked: bool,
 }
@@ -90,11 +98,14 @@ pub fn prepare(
         ..existing
     };
     let recorded = existing.row.as_ref().map(|row| row.meta.kind);
+    let place = folder::find(spec, existing.row.as_ref(), options, workspace, ui)?;
     let preparing = Preparing {
         spec,
         existing,
         options,
-        workspace,
+        from: workspace,
+        workspace: &place.workspace.clone(),
+        place,
     };
     match (&spec.participants, recorded) {
         (ParticipantSpec::Recorded, None | Some(Kind::Chat)) => {
@@ -125,7 +136,11 @@ struct Preparing<'a> {
     spec: &'a SessionSpec,
     existing: Existing,
     options: &'a OpenOptions,
+    /// The workspace of the program: files that the user names are there.
+    from: &'a Workspace,
+    /// The workspace in the session's folder.
     workspace: &'a Workspace,
+    place: Place,
 }
 
 impl Preparing<'_> {
@@ -161,7 +176,7 @@ impl Preparing<'_> {
     fn team(self, spec: &TeamSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
         let heirs = heirs(&spec.map)?;
         let row = self.existing.row.as_ref();
-        let (file, team) = team_file(spec, row, self.workspace)?;
+        let (file, team) = team_file(spec, row, self.from)?;
         let settings = &self.workspace.settings;
         let found = self.instructions(&settings.cwd, None);
         let roster = team::roster(settings, &file, &team, &found.paths, ui)?;
@@ -199,17 +214,16 @@ impl Preparing<'_> {
         self.check_kind(Kind::Pair)?;
         let row = self.existing.row.as_ref();
         let known = row.and_then(|row| row.meta.pair.as_deref());
-        let mut there = self.workspace.clone();
-        there.settings.cwd = work_dir(&self.workspace.settings.cwd, spec, known)?;
-        let mut options = self.run_options(&there, ui);
-        let mut seated = pair::roster(&there.settings, spec, known, &options)?;
+        let settings = &self.workspace.settings;
+        let mut options = self.run_options(self.workspace, ui);
+        let mut seated = pair::roster(settings, spec, known, &options)?;
         let both = [&seated.roster.instructor, &seated.roster.worker];
         let told = both
             .into_iter()
             .filter(|of| of.agent.system_texts().is_some());
         let smallest = told.map(|of| of.compact_at.unwrap_or(u64::MAX)).min();
         if smallest.is_some() {
-            let folder = &there.settings.cwd;
+            let folder = &settings.cwd;
             let found = self.instructions(folder, smallest);
             self.name_instructions(&found, &mut seated.introduction, ui);
             options.environment = Some(environment::describe(folder, found, ui));
@@ -228,7 +242,7 @@ impl Preparing<'_> {
     }
 
     fn name_instructions(&self, found: &Instructions, introduction: &mut String, ui: &mut Ui) {
-        name_instructions(found, self.existing.row.is_none(), introduction, ui);
+        name_instructions(found, introduction, ui);
     }
 
     fn check_kind(&self, wanted: Kind) -> CommandResult<()> {
@@ -239,7 +253,12 @@ impl Preparing<'_> {
     }
 
     fn run_options(&self, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
-        run_options(self.spec.approve, self.options, workspace, ui)
+        let recorded = self.existing.row.as_ref().and_then(|row| row.meta.approve);
+        let rules = permissions(self.spec.approve, recorded, self.options, ui);
+        RunOptions {
+            folder: self.place.folder.clone(),
+            ..run_options(rules, self.options, workspace, ui)
+        }
     }
 
     fn finish(
@@ -251,8 +270,25 @@ impl Preparing<'_> {
         unasked: bool,
         ui: &mut Ui,
     ) -> CommandResult<PreparedSession> {
+        if let Some(refusal) = self.place.refusal
+            && !self.options.can_ask
+            && participants.work_in_folder()
+        {
+            return Err(refusal);
+        }
         close_to_others(ui);
-        let target = target::open(self.options, sort, self.existing, self.workspace, ui)?;
+        let row = self.existing.row.as_ref();
+        let is_sealed = self.options.sealed || row.is_some_and(|row| row.meta.seal.is_some());
+        // The user has named it, or works in it already.
+        if self.place.folder.question.is_none() && !self.options.ephemeral && !is_sealed {
+            self.workspace.remember_project();
+        }
+        // A pair belongs to the folder that it was started in, wherever its worker works.
+        let filed = match participants.kind() {
+            Kind::Pair if self.spec.cwd.is_none() => self.from,
+            _ => self.workspace,
+        };
+        let target = target::open(self.options, sort, self.existing, filed, ui)?;
         let leaving = Leaving::new(self.options.ephemeral, self.workspace, ui);
         let setup = Setup {
             sessions: self.workspace.sessions.clone(),
@@ -264,7 +300,11 @@ impl Preparing<'_> {
             notices: Vec::new(),
             closing: Arc::new(leaving),
         };
-        Ok(PreparedSession { setup, unasked })
+        Ok(PreparedSession {
+            setup,
+            workspace: self.place.workspace,
+            unasked,
+        })
     }
 }
 
@@ -283,11 +323,11 @@ fn read_instructions(
     instructions::read(&settings.root_of(folder), folder, limit)
 }
 
-/// Tells the user which instructions of the project agents get: in the introduction of a new session
-/// where output is held back, since a TUI would show a note in place of it.
-fn name_instructions(found: &Instructions, is_new: bool, introduction: &mut String, ui: &mut Ui) {
+/// Tells the user which instructions of the project agents get: in the introduction where output is
+/// held back, since a TUI would show a note every time that it opens a session.
+fn name_instructions(found: &Instructions, introduction: &mut String, ui: &mut Ui) {
     match &found.note {
-        Some(note) if ui.is_holding() && is_new => introduction.push_str(&format!(" {note}")),
+        Some(note) if ui.is_holding() => introduction.push_str(&format!(" {note}")),
         Some(note) => ui.note(note),
         None => {}
     }
@@ -360,17 +400,6 @@ fn resume_plan(
     Ok(plan)
 }
 
-/// Returns the work folder: the one in `spec`, the recorded one, or `cwd`.
-fn work_dir(cwd: &Path, spec: &PairSpec, known: Option<&Pair>) -> CommandResult<PathBuf> {
-    if let Some(folder) = &spec.work_dir {
-        return existing_folder(&cwd.join(folder), false);
-    }
-    match known.map(|known| known.work_dir.as_str()) {
-        Some(folder) if !folder.is_empty() => existing_folder(Path::new(folder), true),
-        _ => Ok(cwd.to_owned()),
-    }
-}
-
 /// Returns the canonical path of a work folder.
 pub fn existing_folder(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
     let wrong = |why: &str| {
@@ -389,29 +418,57 @@ pub fn existing_folder(folder: &Path, recorded: bool) -> CommandResult<PathBuf> 
     }
 }
 
+/// Returns the permissions of a session: those that the user asks for now, else the tighter of the
+/// default and what the user set in the session. A log may come from elsewhere, so nothing looser than the
+/// default is taken from it.
+fn permissions(
+    approve: Option<Approval>,
+    recorded: Option<Approval>,
+    options: &OpenOptions,
+    ui: &mut Ui,
+) -> Permissions {
+    let can_ask = options.can_ask;
+    let default = options.default_policy.unwrap_or(match can_ask {
+        true => Approval::Ask,
+        false => Approval::Low,
+    });
+    match approve {
+        Some(Approval::Ask) if !can_ask => {
+            ui.warn("not interactive: tools that change anything are denied");
+            Permissions::new(recorded.map_or(default, |recorded| recorded.min(default)))
+        }
+        Some(mode) => {
+            if mode == Approval::Edits && !can_ask {
+                ui.warn("not interactive: tools that do more than edit files are denied");
+            }
+            Permissions::said(mode)
+        }
+        None => {
+            let tighter = recorded.filter(|recorded| *recorded < default);
+            if let Some(mode) = tighter {
+                ui.note(&format!(
+                    "tool policy: {}, as set in this session; --approve or /approve changes it",
+                    mode.name()
+                ));
+            }
+            Permissions::new(tighter.unwrap_or(default))
+        }
+    }
+}
+
 /// Returns the tools and permissions of a session.
 fn run_options(
-    approve: Option<Approval>,
+    rules: Permissions,
     options: &OpenOptions,
     workspace: &Workspace,
     ui: &mut Ui,
 ) -> RunOptions {
-    let mode = match approve {
-        Some(Approval::Ask) if !options.can_ask => {
-            ui.warn("not interactive: tools that change anything are denied");
-            Approval::Low
-        }
-        Some(Approval::Edits) if !options.can_ask => {
-            ui.warn("not interactive: tools that do more than edit files are denied");
-            Approval::Edits
-        }
-        Some(mode) => mode,
-        None if options.can_ask => Approval::Ask,
-        None => Approval::Low,
-    };
     let tools = Toolbox::new(
         workspace.settings.cwd.clone(),
-        ToolLimits::default(),
+        ToolLimits {
+            longest: workspace.settings.shell_timeout,
+            ..ToolLimits::default()
+        },
         agents::key_variables(&workspace.settings),
     );
     let tools = match tools {
@@ -422,7 +479,7 @@ fn run_options(
         }
     };
     RunOptions {
-        rules: Permissions::new(mode),
+        rules,
         tools,
         ephemeral: options.ephemeral || workspace.settings.store == StoreUrl::Memory,
         compact_at: None,
@@ -430,6 +487,7 @@ fn run_options(
         environment: None,
         guard: Some(Arc::new(guard::guard())),
         inherited: None,
+        folder: WorkFolder::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tertulia_agents::{AgentError, FailureKind};
+use tertulia_core::entry::human;
 use tertulia_core::team::markers;
 use tertulia_core::team::{Member, MemberKind, TeamFile};
 use tertulia_engine::spec::TeamSpec;
@@ -121,16 +122,15 @@ fn about(team: &TeamFile, member: &Member) -> String {
         .filter(|other| other.name != member.name);
     let others: Vec<String> = others
         .map(|other| {
-            let kind = match other.kind {
-                MemberKind::Ai => "",
-                MemberKind::Human => ", a person",
+            let (name, kind) = match other.kind {
+                MemberKind::Ai => (other.display_name.as_str(), ""),
+                // "You" is the member that reads this.
+                MemberKind::Human if other.display_name == human().display_name => {
+                    ("the user", ", a person")
+                }
+                MemberKind::Human => (other.display_name.as_str(), ", a person"),
             };
-            format!(
-                "- {} (`{}`, {}{kind})",
-                other.display_name,
-                other.name,
-                other.shown_role()
-            )
+            format!("- {name} (`{}`, {}{kind})", other.name, other.shown_role())
         })
         .collect();
     format!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tertulia_core::project;
-use tertulia_core::query::{Filter, Page, ProjectIds, Row, SearchQuery, Trash};
+use tertulia_core::query::{Filter, HitFilter, Page, ProjectIds, Row, SearchQuery, Trash};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_formats::json;
 use tertulia_server::host::{Found, Listed, Search};
@@ -125,21 +125,21 @@ pub fn search(workspace: &Workspace, search: &Search) -> CommandResult<Found> {
     let query = SearchQuery {
         words: SearchTerms::parse(&search.words)?,
         filter: filter(&workspace.settings, &search.selection),
-        speaker: None,
-        role: None,
-        limit: match (&search.session, &search.selection.title) {
-            (None, None) => search.limit,
-            _ => LOOKED_THROUGH,
+        said: HitFilter {
+            session: search.session,
+            ..HitFilter::default()
+        },
+        limit: match &search.selection.title {
+            None => search.limit,
+            Some(_) => LOOKED_THROUGH,
         },
     };
     let progress = Progress::unseen().within(SEARCH_PATIENCE);
     let store = workspace.sessions.store();
     let mut hits = workspace.wait(store.search(&query, &progress))?;
-    if query.limit != search.limit {
-        hits.hits.retain(|hit| {
-            search.session.is_none_or(|session| hit.session == session)
-                && search.selection.has_title(hit.title.as_deref())
-        });
+    if search.selection.title.is_some() {
+        hits.hits
+            .retain(|hit| search.selection.has_title(hit.title.as_deref()));
         hits.total = hits.hits.len() as u64;
         hits.hits.truncate(search.limit);
     }

@@ -1,5 +1,7 @@
 //! Implements the server's `Host`: access to sessions, agents and texts of this program.
 
+use std::path::{Path, PathBuf};
+
 use async_trait::async_trait;
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -70,7 +72,11 @@ impl ServerHost {
     /// default agent is chosen when the session is opened.
     fn create_session(&self, title: Option<&str>, spec: &SessionSpec) -> CommandResult<SessionId> {
         let title = title.map(rename::title).transpose()?;
-        let settings = &self.workspace.settings;
+        let workspace = match &spec.cwd {
+            Some(folder) => &self.workspace.in_folder(&self.known_folder(folder)?)?,
+            None => &self.workspace,
+        };
+        let settings = &workspace.settings;
         let id = self.new_id();
         let (start, opening) = match spec.participants {
             ParticipantSpec::Recorded => {
@@ -82,11 +88,16 @@ impl ServerHost {
                     project: Some(settings.project.id.clone()),
                     project_ids: settings.project.identities(),
                     cwd: Some(settings.cwd.display().to_string()),
+                    terms: None,
                 };
                 (start, Vec::new())
             }
             _ => {
                 let setup = self.setup(Which::New(id), spec)?;
+                let unready = setup.participants.unready();
+                if let Some(error) = crate::talk::runtime()?.block_on(unready) {
+                    return Err(error.into());
+                }
                 let opening = setup.participants.opening();
                 match setup.target {
                     Target::New(start) => (start, opening),
@@ -100,6 +111,19 @@ impl ServerHost {
         let sessions = &self.workspace.sessions;
         self.workspace.wait(sessions.create(&start, opening))?;
         Ok(start.id)
+    }
+
+    /// Returns the folder that a client named for a new session.
+    fn known_folder(&self, folder: &Path) -> CommandResult<PathBuf> {
+        let known = folder.canonicalize().ok().filter(|folder| {
+            *folder == self.workspace.settings.cwd
+                || participants::is_known(folder, &self.workspace)
+        });
+        known.filter(|folder| folder.is_dir()).ok_or_else(|| {
+            let words = format!("{} is not a folder of a known project", folder.display());
+            CommandError::new(ErrorKind::Usage, words)
+                .hint("start a session there once with `tertulia`; then clients can, too")
+        })
     }
 
     /// Prepares a session with its agents.
@@ -116,7 +140,6 @@ impl ServerHost {
         {
             spec.participants = ParticipantSpec::Recorded;
         }
-        spec.approve = spec.approve.or(self.approve.map(Approval::from));
         let options = OpenOptions {
             can_ask: true,
             ephemeral: false,
@@ -125,6 +148,9 @@ impl ServerHost {
             id,
             fork: false,
             sealed: false,
+            here: false,
+            // The flag of the server is no word of a session's user.
+            default_policy: self.approve.map(Approval::from),
         };
         let existing = Existing { row, mirror: None };
         let prepared = participants::prepare(&spec, existing, &options, &self.workspace, &mut ui)?;
@@ -150,8 +176,8 @@ impl ServerHost {
             let known = Format::value_variants().iter();
             let names = known.filter_map(ValueEnum::to_possible_value);
             let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
-            CommandError::new(ErrorKind::Usage, format!("there is no form '{format}'"))
-                .hint(format!("there are: markdown, {}", names.join(", ")))
+            CommandError::new(ErrorKind::Usage, format!("unknown format '{format}'"))
+                .hint(format!("formats: markdown, {}", names.join(", ")))
         })?;
         let workspace = &self.workspace;
         let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;

@@ -9,6 +9,7 @@ use tertulia_server::host::{HostResult, StoreChanges};
 use tertulia_server::hub::Hub;
 use tertulia_server::web::Web;
 use tertulia_server::web::access::{PublicUrl, Site};
+use tertulia_server::web::assets::Files;
 use tertulia_server::web::authenticator::{Authenticator, CredentialStore};
 use tertulia_server::web::credentials::{self, Credentials};
 use tertulia_server::web::listen;
@@ -116,6 +117,9 @@ pub fn serve(
         authenticator: Authenticator::new(Arc::new(file), Delays::default()),
         clients: clients.clone(),
         places: PlaceLimits::default(),
+        files: Files::new().map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the page cannot be prepared").because(error)
+        })?,
     };
     tokio::spawn(listen::listen(Arc::new(web), listener, tls));
     Ok(page)

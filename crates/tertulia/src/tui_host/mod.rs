@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::price::PriceTable;
@@ -19,9 +21,11 @@ use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::Tone;
+use tertulia_engine::pair::text::lasting;
 use tertulia_engine::setup::{ChatAgent, Target};
 use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
 use tertulia_server::host::StoreChanges;
+use tertulia_store::LockHolder;
 use tertulia_tui::attach::{Attachment, Server};
 use tertulia_tui::effect::{IfOpen, Next};
 use tertulia_tui::error::{TuiError, TuiResult};
@@ -32,7 +36,7 @@ use tertulia_tui::source::Source;
 use tertulia_tui::{Finished, links, theme};
 use tokio::runtime::Handle;
 
-use crate::args::{ApproveMode, GlobalArgs};
+use crate::args::GlobalArgs;
 use crate::commands::team;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -108,6 +112,19 @@ pub fn follow(
     result
 }
 
+/// Names the program that has a session open, for the user.
+fn holder_words(holder: &LockHolder, now: Timestamp) -> String {
+    let mut words = "another terminal".to_owned();
+    if let Some(host) = &holder.host {
+        words.push_str(&format!(" on {host}"));
+    }
+    if let Some(since) = holder.since {
+        words.push_str(&format!(" for {}", lasting(now.duration_since(since))));
+    }
+    words.push_str(&format!(" (process {})", holder.pid));
+    words
+}
+
 /// Runs the frontend, and prints what the last session leaves to say.
 fn show(
     first: Source,
@@ -121,6 +138,7 @@ fn show(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         links: links::can(&env::text),
         has_flags: theme::has_flags(env::text),
+        in_tmux: env::text("TMUX").is_some_and(|socket| !socket.is_empty()),
         notify: screen.notify,
         keys: screen.keys,
         vim: screen.vim,
@@ -143,7 +161,9 @@ fn show(
 /// What all sessions of a run share.
 struct Shared {
     global: GlobalArgs,
-    approve: Option<ApproveMode>,
+    /// Tool permissions and folder of the session that is shown: the next one has none that are looser,
+    /// and a new one works in the same folder.
+    terms: Mutex<(Permissions, Option<PathBuf>)>,
     no_project_instructions: bool,
     ephemeral: bool,
     /// Whether new sessions are sealed, as the first one.
@@ -160,7 +180,10 @@ impl Shared {
         held.hold();
         Arc::new(Shared {
             global: global.clone(),
-            approve: args.approve,
+            terms: Mutex::new(match args.approve {
+                Some(mode) => (Permissions::said(mode.into()), None),
+                None => (Permissions::new(Approval::Ask), None),
+            }),
             no_project_instructions: args.no_project_instructions,
             ephemeral: args.ephemeral,
             sealed: args.sealed,
@@ -172,9 +195,15 @@ impl Shared {
         self.ui.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn terms(&self) -> MutexGuard<'_, (Permissions, Option<PathBuf>)> {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Hands a prepared session over, with the messages of its preparation.
     fn ready(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> host::Prepared {
         let Prepared { opening, words } = prepared;
+        let options = &opening.setup.options;
+        *self.terms() = (options.rules.clone(), Some(options.folder.path.clone()));
         // Prompts of a session that is not saved, or encrypted, are in no history.
         let is_private = opening.args.ephemeral || opening.is_sealed();
         host::Prepared {
@@ -219,6 +248,7 @@ impl Shared {
     ) -> CommandResult<host::Followed> {
         let row = workspace.unlocked(row)?;
         let holder = workspace.wait(workspace.sessions.store().holder(row.meta.id))?;
+        let now = workspace.sessions.clock().now();
         let mut notices: Vec<(Tone, String)> = told.into_iter().map(notice).collect();
         if let Some(holder) = holder.as_ref().filter(|_| !asks) {
             let words = format!("The session is open in {holder} and only read here.");
@@ -226,7 +256,7 @@ impl Shared {
         }
         let is_private = row.meta.seal.is_some();
         Ok(host::Followed {
-            holder: holder.map(|holder| holder.to_string()),
+            holder: holder.map(|holder| holder_words(&holder, now)),
             row,
             asks,
             prompt: None,
@@ -253,7 +283,6 @@ impl Shared {
             Next::New { .. } | Next::Team { .. } | Next::Pair => (None, IfOpen::Ask),
         };
         let args = TalkArgs {
-            approve: self.approve,
             no_project_instructions: self.no_project_instructions,
             ephemeral: self.ephemeral,
             sealed: self.sealed && resume.is_none(),
@@ -274,6 +303,12 @@ impl Shared {
                 return Ok(Source::Followed(Box::new(followed)));
             }
             row => row,
+        };
+        let (permissions, folder) = self.terms().clone();
+        let args = TalkArgs {
+            approve: talk::next_policy(&permissions, row.as_ref()),
+            folder,
+            ..args
         };
         let earlier = match next {
             Next::Team { config, fresh } => team::named(config, &args, *fresh, &workspace, ui)?,

@@ -11,7 +11,7 @@ use tertulia_core::session::Line;
 use tertulia_core::sizes::LogSize;
 use tertulia_store::{
     CheckMode, Compressed, Draft, Info, LockHolder, Maintenance, NewSession, Patience, Progress,
-    Rebuilt, Report, SessionLock, Store, StoreResult,
+    Rebuilt, Report, SessionLock, Store, StoreResult, Unsent,
 };
 
 /// A store that counts the lines and bytes of logs and the rows it returns.
@@ -93,6 +93,14 @@ impl Store for Counting {
         self.store.draft(id).await
     }
 
+    async fn keep_unsent(&self, id: SessionId, unsent: &Unsent) -> StoreResult<()> {
+        self.store.keep_unsent(id, unsent).await
+    }
+
+    async fn unsent(&self, id: Option<SessionId>) -> StoreResult<Vec<(SessionId, Unsent)>> {
+        self.store.unsent(id).await
+    }
+
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         self.store.claim(id).await
     }
@@ -107,6 +115,16 @@ impl Store for Counting {
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
         self.store.purge(id).await
+    }
+
+    async fn replace_end(
+        &self,
+        id: SessionId,
+        after: Head,
+        keep: Head,
+        entries: &[Entry],
+    ) -> StoreResult<()> {
+        self.store.replace_end(id, after, keep, entries).await
     }
 
     fn patience(&self) -> &Patience {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tertulia_core::entry::{Compacted, Usage};
-use tertulia_core::query::{Filter, Page, SearchQuery};
+use tertulia_core::query::{Filter, HitFilter, Page, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_testkit::ask::now;
 use tertulia_testkit::logs::{calling, tool_result, trashed};
@@ -17,8 +17,7 @@ fn query(words: &str) -> SearchQuery {
     SearchQuery {
         words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
-        speaker: None,
-        role: None,
+        said: HitFilter::default(),
         limit: 10,
     }
 }
@@ -54,7 +53,7 @@ fn the_list_gets_pages_hits_and_previews() {
         let listing = held!(listed(&world, page), Ok(Listed::Page(listing)) => listing);
         assert_eq!(listing.rows[0].meta.id, second.id);
         assert!(listing.next.is_some());
-        let hits = held!(listed(&world, picker::Wanted::Search(query("question"))), Ok(Listed::Found(hits)) => hits);
+        let hits = held!(listed(&world, picker::Wanted::Search(Box::new(query("question")))), Ok(Listed::Found(hits)) => hits);
         assert_eq!(hits.total, 2);
         let (id, messages) = (first.id, 1);
         let items = held!(listed(&world, picker::Wanted::Preview { id, messages }), Ok(Listed::Preview(items)) => items);
