@@ -30,7 +30,7 @@ pub struct TalkArgs {
     /// Continue the newest session of this kind in this project
     #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
     pub go_on: bool,
-    /// Resume this session; without REF, the newest
+    /// Resume this session; without REF, choose from a list (off a terminal: the newest)
     #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with = "session_id")]
     pub resume: Option<Option<String>>,
     /// Same as --resume REF
@@ -54,6 +54,12 @@ pub struct TalkArgs {
     /// Take the session over from the program that has it open; that one continues in a fork
     #[arg(long, conflicts_with_all = ["fork", "no_fork"])]
     pub take_over: bool,
+    /// Move the resumed session to the current folder: its tools work here from now on
+    #[arg(long)]
+    pub here: bool,
+    /// Folder of a new session, that of the session before it.
+    #[arg(skip)]
+    pub folder: Option<PathBuf>,
     /// Don't save this session
     #[arg(long, visible_alias = "no-auto-save")]
     pub ephemeral: bool,
@@ -67,6 +73,9 @@ pub struct TalkArgs {
     /// Don't send the project's AGENTS.md or CLAUDE.md to agents behind an API
     #[arg(long)]
     pub no_project_instructions: bool,
+    /// In a team or pair: succeed even if an agent failed, or none was asked
+    #[arg(long)]
+    pub keep_going: bool,
     /// Line by line, for screen readers and simple terminals
     #[arg(long)]
     pub plain: bool,
@@ -126,6 +135,9 @@ impl TalkArgs {
             id: self.session_id,
             fork: self.fork,
             sealed: self.sealed,
+            // What a file holds goes on where its user is.
+            here: self.here || self.session_file.is_some(),
+            default_policy: None,
         }
     }
 
@@ -135,6 +147,7 @@ impl TalkArgs {
             participants,
             approve: self.approve.map(Approval::from),
             no_project_instructions: self.no_project_instructions,
+            cwd: self.folder.clone(),
         }
     }
 
@@ -205,7 +218,7 @@ pub fn first_words(prompt: Option<String>, words: Option<Prompt>) -> Option<Prom
 
 /// Returns the error for a missing prompt in a session that is not interactive.
 pub fn nothing_to_say(command: &str) -> CommandError {
-    CommandError::new(ErrorKind::Usage, "there is no prompt").hint(format!(
+    CommandError::new(ErrorKind::Usage, "no prompt given").hint(format!(
         "give a prompt, or pipe one in: echo hello | tertulia {command}"
     ))
 }

@@ -1,6 +1,8 @@
 //! The frontend outside the TUI: shows a session as text, as one JSON document, or as a stream of
 //! JSON events.
 
+mod failures;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
@@ -22,6 +24,8 @@ use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
 use crate::ui::{AGENT, DIM, Ui, harmless};
+
+pub use failures::Failure;
 
 /// Frontend that writes to the standard streams.
 pub struct Output<'a> {
@@ -47,6 +51,10 @@ pub struct Output<'a> {
     named: bool,
     /// The last failure, held until it is known whether the run ends with it.
     failure: Option<Failure>,
+    /// All failures of the run, for the final JSON document.
+    errors: Vec<Value>,
+    /// Names of the agents that failed, each once.
+    failed: Vec<String>,
     /// Newlines held back until text follows: after a marker on a line of its own, none does.
     ends: String,
     /// Whether text is shown with its markers: only teams have markers.
@@ -60,18 +68,12 @@ pub struct End<'a> {
     pub session: SessionId,
     pub status: &'static str,
     pub failure: Option<&'a AgentError>,
+    /// The error of a team in which no member was asked.
+    pub nobody_asked: Option<&'a CommandError>,
     /// Why the message was rejected before a turn began.
     pub refusal: Option<&'a ErrorBody>,
     /// Name of the participant whose turn it is.
     pub waiting_for: String,
-}
-
-/// An agent of a team or pair could not answer.
-pub struct Failure {
-    /// Which agent failed, and why.
-    pub words: String,
-    /// What the user can do about it.
-    pub hint: Option<String>,
 }
 
 /// Content of the current output line.
@@ -102,6 +104,8 @@ impl<'a> Output<'a> {
             speaker: None,
             named: false,
             failure: None,
+            errors: Vec::new(),
+            failed: Vec::new(),
             ends: String::new(),
             verbatim: false,
             count: 0,
@@ -118,11 +122,6 @@ impl<'a> Output<'a> {
     pub fn calling(mut self, caller: SessionCaller) -> Output<'a> {
         self.caller = Some(caller);
         self
-    }
-
-    /// Takes a failure that was not reported yet, for the caller to report.
-    pub fn take_failure(&mut self) -> Option<Failure> {
-        self.failure.take()
     }
 
     /// Stops in the middle of an answer; later output begins on a line of its own.
@@ -143,7 +142,20 @@ impl<'a> Output<'a> {
         self.tell_failure();
         let usage = json!({ "input": self.usage.input, "output": self.usage.output });
         if let Some(error) = end.failure {
-            self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
+            self.error(
+                None,
+                error.kind.name(),
+                &error.message,
+                error.hint.as_deref(),
+            );
+        }
+        if let Some(error) = end.nobody_asked {
+            self.error(
+                None,
+                "nobody_asked",
+                &error.to_string(),
+                error.hints().first().map(String::as_str),
+            );
         }
         let refusal = end.refusal.cloned().map(CommandError::from);
         self.refused = refusal.or(self.refused.take());
@@ -166,6 +178,7 @@ impl<'a> Output<'a> {
                 "messages": messages,
                 "waiting_for": end.waiting_for,
                 "usage": usage,
+                "errors": std::mem::take(&mut self.errors),
             });
             self.ui.document(&document);
         }
@@ -280,35 +293,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn failed(&mut self, speaker: &Speaker, error: &AgentError) {
-        self.rested();
-        self.event(&json!({
-            "type": "error",
-            "speaker": speaker.id,
-            "kind": error.kind.name(),
-            "message": error.message,
-            "hint": error.hint,
-        }));
-        self.tell_failure();
-        let words = format!(
-            "{} could not answer: {}",
-            speaker.display_name, error.message
-        );
-        self.failure = Some(Failure {
-            words,
-            hint: error.hint.clone(),
-        });
-    }
-
-    /// Warns of a failure that does not end the run.
-    fn tell_failure(&mut self) {
-        if let Some(Failure { words, hint }) = self.failure.take() {
-            let hint = hint.map(|hint| format!(" ({hint})"));
-            let words = format!("{words}{}", hint.unwrap_or_default());
-            self.ui.warn(&harmless(&words));
-        }
-    }
-
     fn routed(&mut self, output: &Routed) {
         // A routing event means that the agent has finished.
         self.rested();
@@ -332,7 +316,10 @@ impl<'a> Output<'a> {
         self.event(&paired::object(event));
         let words = harmless(&text::event(event));
         match event {
-            PairEvent::WorkerFailed(_) => self.ui.warn(&words),
+            PairEvent::WorkerFailed(error) => {
+                self.worker_failed(error);
+                self.ui.warn(&words);
+            }
             _ => self.ui.note(&words),
         }
     }
@@ -480,6 +467,8 @@ impl Frontend for Output<'_> {
             SessionEvent::Failed { speaker, error } => self.failed(&speaker, &error),
             SessionEvent::Routed { output } => self.routed(&output),
             SessionEvent::Pair { event } => self.paired(&event),
+            // There is no queue: a line is read when the turn has ended.
+            SessionEvent::Unsent { .. } | SessionEvent::Withdrawn { .. } => {}
             SessionEvent::Permissions { state } => self.permissions(&state),
             SessionEvent::Notice { tone, text, error } => self.notice(tone, &text, error),
             // Line mode and single turns get these from the turn's result.

@@ -36,6 +36,7 @@ use opening::Prepared;
 pub use args::{Sort, TalkArgs, workspace};
 pub use following::follow;
 pub use leaving::{messages, tell_end};
+pub use permissions::next_policy;
 
 /// Runs a prepared session as its flags and the terminal allow: in the TUI, line by line, or for one
 /// turn.
@@ -62,7 +63,12 @@ pub fn run(
     let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
     if !on_screen {
         let words = words.unwrap_or_default();
-        let turn = async move |ui: &mut Ui| once::turn(opening, words, format, ui).await;
+        let run = once::Run {
+            words,
+            format,
+            keep_going: args.keep_going,
+        };
+        let turn = async move |ui: &mut Ui| once::turn(opening, run, ui).await;
         return run_to_end(turn, keeper, ui);
     }
     let (mut words, mut keyboard) = (words, Keyboard::of_a_session());

@@ -8,10 +8,12 @@ use super::keyboard::Keyboard;
 use super::opening::Opening;
 use super::{exit_code, tell_end};
 use tertulia_agents::AgentError;
+use tertulia_core::team::markers;
 use tertulia_engine::answer::TurnEnd;
 use tertulia_engine::conversation::TurnResult;
+use tertulia_engine::event::TurnStatus;
 use tertulia_engine::live::{CommandOutcome, LiveSession, SessionCommand};
-use tertulia_engine::pair::Pause;
+use tertulia_engine::pair::{Pause, Wait};
 use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
 
@@ -20,13 +22,23 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::signals::Signals;
 use crate::ui::{Ui, harmless};
 
-/// Sends `words` and runs until a person is next.
-pub async fn turn(
-    opening: Opening,
-    words: Prompt,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+/// What one run sends, and how it reports.
+pub struct Run {
+    pub words: Prompt,
+    pub format: OutputFormat,
+    /// Whether a failed agent of a team or pair is no failure of the run.
+    pub keep_going: bool,
+}
+
+/// Sends a message and runs until a person is next.
+pub async fn turn(opening: Opening, run: Run, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let Run {
+        words,
+        format,
+        keep_going,
+    } = run;
+    let is_retry = words.text.is_empty();
+    let asks_somebody = asks_somebody(&words.text);
     let participants = &opening.setup.participants;
     let (rings, kind) = (participants.rings(), participants.kind());
     if opening.unasked {
@@ -55,10 +67,23 @@ pub async fn turn(
             return Err(left);
         }
     };
-    let failed = error_of(&outcome, &mut output);
-    let refused = output.finish(&end_of(&outcome, &session));
+    let nobody_asked = (outcome.turn.as_ref())
+        .filter(|turn| turn.asked_no_member() && asks_somebody && !keep_going)
+        .map(|_| nobody_asked());
+    let failed = error_of(&outcome, &mut output, keep_going);
+    let end = End {
+        nobody_asked: nobody_asked.as_ref(),
+        status: match failed.is_some() || nobody_asked.is_some() {
+            true => TurnStatus::Failed.name(),
+            false => status_of(&outcome, keep_going),
+        },
+        ..end_of(&outcome, &session)
+    };
+    let refused = output.finish(&end);
     let turn = outcome.turn.as_ref();
-    if let Some(ending) = turn.and_then(TurnResult::ending) {
+    // An agent's failure is the error of the run, which says it.
+    let ending = turn.filter(|turn| turn.failure().is_none());
+    if let Some(ending) = ending.and_then(TurnResult::ending) {
         ui.remark(ending.is_warning(), &ending.text);
     }
     if rings {
@@ -71,13 +96,51 @@ pub async fn turn(
     if let Some(signal) = signals.caught() {
         return Ok(exit_code(Some(signal), None));
     }
-    if turn.is_some_and(TurnResult::had_no_addressee) {
+    if nobody_asked.is_none() && turn.is_some_and(TurnResult::had_no_addressee) {
         ui.note("nobody was addressed: name the next speaker with [NEXT: name]");
     }
-    match (failed, left_unsaved) {
+    match (failed.or(nobody_asked), left_unsaved) {
         (Some(failed), _) => Err(failed),
         (None, Some(kind)) => Err(CommandError::new(kind, "this session could not be saved")),
+        (None, None) if is_unfinished(turn, is_retry) => {
+            Ok(ExitCode::from(ErrorKind::Failed.exit_code()))
+        }
         (None, None) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Returns true if a message is more than a new task or a change of the queue.
+fn asks_somebody(words: &str) -> bool {
+    let markers = markers::parse(words);
+    let changes = markers.task.is_some() || markers.drop.is_some();
+    !changes || !markers.next.is_empty() || !markers::shown(words).trim().is_empty()
+}
+
+/// Returns the error for a team in which no member was asked.
+fn nobody_asked() -> CommandError {
+    let words = "nobody was asked: the message addresses no agent of the team";
+    CommandError::new(ErrorKind::Agent, words)
+        .hint("name the next speaker with [NEXT: name]; --keep-going accepts this")
+}
+
+/// Returns true if a run that reported no error has not done what it was asked for.
+fn is_unfinished(turn: Option<&TurnResult>, is_retry: bool) -> bool {
+    match turn {
+        Some(TurnResult::Pair(Pause::Waits(wait), _)) => *wait != Wait::Done,
+        // There was nothing to retry.
+        Some(TurnResult::Chat(TurnEnd::Refused)) => is_retry,
+        _ => false,
+    }
+}
+
+/// Returns the status of a run without an error.
+fn status_of(outcome: &CommandOutcome, keep_going: bool) -> &'static str {
+    match &outcome.turn {
+        Some(TurnResult::Pair(Pause::Waits(Wait::Budget), _)) => "budget",
+        Some(TurnResult::Team(_)) if keep_going && outcome.status == TurnStatus::Failed => {
+            TurnStatus::Completed.name()
+        }
+        _ => outcome.status.name(),
     }
 }
 
@@ -93,24 +156,47 @@ pub fn end_of<'a>(outcome: &'a CommandOutcome, session: &LiveSession) -> End<'a>
         session: conversation.writer().id(),
         status: outcome.status.name(),
         failure,
+        nobody_asked: None,
         refusal: outcome.error.as_ref().filter(|_| outcome.turn.is_none()),
         waiting_for: conversation.waiting_for(),
     }
 }
 
-/// Returns the error that a single turn ends with. A team member's failure is taken from the
-/// output, so that it is reported only once.
-fn error_of(outcome: &CommandOutcome, output: &mut Output<'_>) -> Option<CommandError> {
+/// Returns the error that a single turn ends with. Any agent of a team or pair that failed fails the
+/// run, unless it is to keep going: a script would take its silence for consent. The last failure is
+/// taken from the output, so that it is reported only once; earlier ones were warned about.
+fn error_of(
+    outcome: &CommandOutcome,
+    output: &mut Output<'_>,
+    keep_going: bool,
+) -> Option<CommandError> {
+    let earlier = |output: &Output<'_>| match output.failed_agents() {
+        names if names.is_empty() || keep_going => None,
+        names => Some(some_failed(names)),
+    };
     match &outcome.turn {
+        Some(TurnResult::Team(_)) if keep_going => None,
         Some(turn @ TurnResult::Team(_)) => {
-            let failure = turn.failure().and_then(|_| output.take_failure());
-            failure.map(could_not_answer)
+            let last = turn.failure().and_then(|_| output.take_failure());
+            last.map(could_not_answer).or_else(|| earlier(output))
         }
         Some(TurnResult::Pair(Pause::Failed(error) | Pause::WorkerFails(error), _)) => {
+            // This error is reported instead.
+            output.take_failure();
             Some(for_the_human(error.clone()))
         }
-        _ => outcome.error.clone().map(CommandError::from),
+        turn => {
+            let error = outcome.error.clone().map(CommandError::from);
+            error.or_else(|| matches!(turn, Some(TurnResult::Pair(..))).then(|| earlier(output))?)
+        }
     }
+}
+
+/// Returns the error for a run that went on after agents had failed.
+fn some_failed(names: &[String]) -> CommandError {
+    let words = format!("{} could not answer", names.join(", "));
+    CommandError::new(ErrorKind::Agent, words)
+        .hint("--keep-going accepts the answers of the others")
 }
 
 /// Returns the error for a team whose last prompted member failed with an empty queue.

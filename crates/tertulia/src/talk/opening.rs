@@ -37,7 +37,7 @@ impl Opening {
         Ok(Opening {
             setup: prepared.setup,
             unasked: prepared.unasked,
-            workspace,
+            workspace: prepared.workspace,
             args,
             earlier: None,
         })

@@ -1,10 +1,12 @@
-//! Asks the user line by line for tool permissions.
+//! Asks the user line by line for tool permissions, and says which policy the next session gets.
 
-use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_agents::approval::{Approval, Permissions, ToolRequest, Verdict};
+use tertulia_core::query::Row;
 use tertulia_engine::text::permissions::covers;
 pub use tertulia_engine::text::permissions::{line, lines, mode, revocation, revoked};
 
 use super::keyboard::Keyboard;
+use crate::args::ApproveMode;
 use crate::show;
 use crate::ui::{Ui, harmless};
 
@@ -82,4 +84,15 @@ fn typed_answer(line: &[u8]) -> Option<Typed> {
         "i" | "instead" => Some(Typed::Instead),
         _ => None,
     }
+}
+
+/// Returns the tool policy for the session that follows another one in the same program: that of the one
+/// that is left, or a tighter one that the user set in the next one before. `None` for the default.
+pub fn next_policy(left: &Permissions, next: Option<&Row>) -> Option<ApproveMode> {
+    let mode = left.mode();
+    if left.said_mode().is_none() && mode == Approval::Ask {
+        return None;
+    }
+    let recorded = next.and_then(|row| row.meta.approve);
+    Some(recorded.map_or(mode, |recorded| recorded.min(mode)).into())
 }

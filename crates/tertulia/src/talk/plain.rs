@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
-use tertulia_engine::conversation::{Conversation, UnfinishedWork};
+use tertulia_engine::conversation::Conversation;
+use tertulia_engine::event::UnfinishedWork;
 use tertulia_engine::live::{LiveSession, SessionCommand};
 use tertulia_engine::prompt::Prompt;
 use tertulia_engine::setup::Target;
@@ -155,8 +156,8 @@ impl Lines<'_> {
             Read::Command("/queue", _) => self.describe(describe::queue),
             Read::Command("/task", _) => self.describe(describe::task),
             Read::Command("/compact", _) => self.execute(SessionCommand::Compact).await?,
-            Read::Command("/approve", mode) => self.approve(mode),
-            Read::Command("/permissions", what) => self.permissions(what),
+            Read::Command("/approve", mode) => self.approve(mode).await?,
+            Read::Command("/permissions", what) => self.permissions(what).await?,
             Read::Command("/as", name) => {
                 let name = (!name.is_empty()).then(|| name.to_owned());
                 self.execute(SessionCommand::As(name)).await?;
@@ -194,14 +195,15 @@ impl Lines<'_> {
         self.execute(SessionCommand::Run(command.to_owned())).await
     }
 
-    fn approve(&mut self, mode: &str) {
+    async fn approve(&mut self, mode: &str) -> CommandResult<()> {
         match permissions::mode(mode) {
             Err(why) => self.ui.warn(&format!("/approve {why}")),
-            Ok(mode) => self.permit(&PermissionChange::Mode(mode)),
+            Ok(mode) => self.permit(&PermissionChange::Mode(mode)).await?,
         }
+        Ok(())
     }
 
-    fn permissions(&mut self, what: &str) {
+    async fn permissions(&mut self, what: &str) -> CommandResult<()> {
         let state = self.session.permissions().state();
         let change = permissions::revoked(what).and_then(|what| {
             what.map(|what| permissions::revocation(&what, &state))
@@ -210,15 +212,17 @@ impl Lines<'_> {
         match change {
             Err(why) => self.ui.warn(&format!("/permissions {why}")),
             Ok(None) => self.tell(&permissions::lines(&state)),
-            Ok(Some(change)) => self.permit(&change),
+            Ok(Some(change)) => self.permit(&change).await?,
         }
+        Ok(())
     }
 
-    fn permit(&mut self, change: &PermissionChange) {
+    async fn permit(&mut self, change: &PermissionChange) -> CommandResult<()> {
         let permissions = self.session.permissions();
         permissions.change(change);
         let words = permissions::line(&permissions.state());
         self.ui.note(&harmless(&words));
+        self.execute(SessionCommand::RecordTerms).await
     }
 
     fn describe(&mut self, lines: fn(&Conversation) -> Vec<String>) {
@@ -239,7 +243,8 @@ impl Lines<'_> {
             return ControlFlow::Continue(false);
         }
         self.keyboard.put_aside();
-        match self.asked("Go on with it? [y]es, [n]o: ").await {
+        let prompt = format!("{} [y]es, [n]o: ", left.question);
+        match self.asked(&prompt).await {
             Some(yes) => ControlFlow::Continue(yes),
             None => ControlFlow::Break(()),
         }

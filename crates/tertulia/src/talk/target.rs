@@ -31,14 +31,16 @@ pub struct Found {
     pub copy: Option<Arc<dyn SessionMirror>>,
 }
 
-/// Finds the session that the flags name, and the prompt where a flag's value was one.
+/// Finds the session that the flags name, and the prompt where a flag's value was one: if there is no
+/// other.
 pub fn find(
     args: &TalkArgs,
     sort: Sort<'_>,
+    has_prompt: bool,
     workspace: &Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Found> {
-    let found = find_stored(args, sort, workspace, ui)?;
+    let found = find_stored(args, sort, has_prompt, workspace, ui)?;
     let row = found.row.map(|row| workspace.unlocked(row)).transpose()?;
     if row.as_ref().is_some_and(|row| row.meta.seal.is_some()) && found.copy.is_some() {
         return Err(CommandError::new(
@@ -53,6 +55,7 @@ pub fn find(
 fn find_stored(
     args: &TalkArgs,
     sort: Sort<'_>,
+    has_prompt: bool,
     workspace: &Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Found> {
@@ -82,7 +85,9 @@ fn find_stored(
         Some(None) if args.is_full_screen(ui) => Ok(found(None, None)),
         Some(None) => Ok(found(Some(any_newest(sort, workspace)?), None)),
         Some(Some(words))
-            if words.contains(' ') && workspace.look_up(words, &workspace.here())?.is_none() =>
+            if words.contains(' ')
+                && !has_prompt
+                && workspace.look_up(words, &workspace.here())?.is_none() =>
         {
             let row = any_newest(sort, workspace)?;
             ui.note(&harmless(&format!(
@@ -234,19 +239,21 @@ pub fn mention_newest(sort: Sort<'_>, workspace: &Workspace, goes_on: &str, ui: 
 
 /// Imports the session of a file, which mirrors the session from then on.
 fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<Found> {
+    // Locked before it is read: what another program adds meanwhile must not be passed over.
+    let copy = FileCopy::lock(file)?;
     let taken = import::one(workspace, file)?;
     ui.note(&taken.words);
-    let copy = FileCopy::of(file, taken.form)?;
-    if copy.is_none() {
-        ui.note(&format!(
+    match taken.form {
+        Some(form) => copy.begin(form, taken.upto),
+        None => ui.note(&format!(
             "{} is only read: tertulia does not write its format",
             file.display()
-        ));
+        )),
     }
     Ok(Found {
         row: Some(workspace.wait(workspace.sessions.row(taken.session))?),
         prompt: None,
-        copy: copy.map(|copy| Arc::new(copy) as Arc<dyn SessionMirror>),
+        copy: taken.form.map(|_| Arc::new(copy) as Arc<dyn SessionMirror>),
     })
 }
 
@@ -270,6 +277,7 @@ pub fn open(
             project: Some(workspace.settings.project.id.clone()),
             project_ids: workspace.settings.project.identities(),
             cwd: Some(workspace.settings.cwd.display().to_string()),
+            terms: None,
         };
         if options.id.is_some() {
             match workspace.wait(workspace.sessions.row(start.id)) {

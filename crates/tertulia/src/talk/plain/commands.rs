@@ -151,7 +151,7 @@ mod tests {
         /tag +TAG -TAG           add and remove tags
         /fork [N]                fork from entry N or the end, and continue there
         /rewind N                go back to before entry N, in a fork
-        /undo                    take the last rename, tag or trash back
+        /undo                    undo the last rename, tag or trash
         /export [FORMAT] [FILE]  write this session to a file
         /search WORDS            search all sessions
         /compare REF             diff this session with another

@@ -16,6 +16,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::participants::{self, Existing};
 use crate::talk::args::TalkArgs;
 use crate::talk::frontend::Output;
+use crate::talk::next_policy;
 use crate::talk::opening::Opening;
 use crate::talk::target;
 use crate::ui::harmless;
@@ -263,7 +264,7 @@ impl Lines<'_> {
         };
         let args = TalkArgs {
             sealed: self.args.sealed,
-            ..self.flags()
+            ..self.flags(None)
         };
         self.prepare(participants, Existing::default(), args)
     }
@@ -271,7 +272,7 @@ impl Lines<'_> {
     fn resume(&mut self, row: Row, participants: ParticipantSpec) -> CommandResult<Opening> {
         let args = TalkArgs {
             resume: Some(Some(row.meta.id.to_string())),
-            ..self.flags()
+            ..self.flags(Some(&row))
         };
         // What this session holds open is free when it is opened again.
         let own = row.meta.id == self.session.conversation().writer().id();
@@ -297,9 +298,9 @@ impl Lines<'_> {
     }
 
     /// Returns the flags of this session that hold for the next one, too.
-    fn flags(&self) -> TalkArgs {
+    fn flags(&self, next: Option<&Row>) -> TalkArgs {
         TalkArgs {
-            approve: self.args.approve,
+            approve: next_policy(&self.session.permissions(), next),
             no_project_instructions: self.args.no_project_instructions,
             ephemeral: self.args.ephemeral,
             plain: self.args.plain,
