@@ -222,6 +222,16 @@ pub fn from_clap(error: clap::Error) -> ExitCode {
             .hint("see --help")
             .report(&mut ui);
     }
+    if wants_json && error.kind() == clap::error::ErrorKind::DisplayVersion {
+        let mut ui = Ui::new(&crate::args::GlobalArgs {
+            json: true,
+            ..Default::default()
+        });
+        ui.document(&serde_json::json!({
+            "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION"),
+        }));
+        return ExitCode::SUCCESS;
+    }
     // If the terminal is gone, nothing can be reported.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })

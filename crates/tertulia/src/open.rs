@@ -155,21 +155,7 @@ pub fn quiet_settings(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
 
 fn told(settings: Settings, ui: &mut Ui) -> Settings {
     ui.invocation = Invocation::of(&settings.program);
-    for warning in &settings.warnings {
-        ui.warn(warning);
-    }
-    if let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) {
-        let keys: Vec<String> = untrusted
-            .claims
-            .iter()
-            .map(|claim| format!("'{}'", claim.key))
-            .collect();
-        ui.warn(&format!(
-            "{}: ignored without your trust: {}; `tertulia trust` allows it",
-            untrusted.file.path.display(),
-            keys.join(", ")
-        ));
-    }
+    settings.tell(ui);
     settings
 }
 

@@ -139,6 +139,16 @@ impl Project {
         Worktree { paths, others }
     }
 
+    /// Returns where a folder of this project is now, if the project was moved.
+    pub fn moved(&self, folder: &Path) -> Option<PathBuf> {
+        let rests = self
+            .moved_from
+            .iter()
+            .filter_map(|before| folder.strip_prefix(before).ok());
+        let mut there = rests.map(|rest| self.root.join(rest));
+        there.find(|folder| folder.is_dir())
+    }
+
     /// Returns true if the project is a git repository.
     pub fn has_git(&self) -> bool {
         self.git.is_some()

@@ -381,7 +381,7 @@ fn encryptor(recipients: Vec<Box<dyn Recipient>>) -> KeyResult<Encryptor> {
 fn parsed(recipient: &str) -> KeyResult<age::x25519::Recipient> {
     recipient
         .parse()
-        .map_err(|_| KeyError(format!("'{recipient}' is no age recipient such as age1…")))
+        .map_err(|_| KeyError(format!("'{recipient}' is not an age recipient")))
 }
 
 fn unreadable(error: &DecryptError) -> KeyError {

@@ -2,11 +2,13 @@
 //! default.
 
 mod agent;
+mod keys;
 mod notify;
 #[cfg(feature = "postgres")]
 pub mod postgres_password;
 mod prices;
 mod project_file;
+mod retention;
 #[cfg(feature = "tui")]
 mod screen;
 mod seal;
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use tertulia_agents::tool::ToolLimits;
 use tertulia_core::price::PriceRow;
 use toml::{Table, Value};
 
@@ -29,8 +32,10 @@ use crate::project::{Folders, Project};
 use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
+use keys::{POSTGRES_KEYS, REDACT_KEYS, RETENTION_KEYS, TOP_KEYS};
 pub use notify::Caller;
 pub use project_file::{ProjectFile, UntrustedSetting};
+pub use retention::Retention;
 #[cfg(feature = "tui")]
 pub use screen::ScreenSettings;
 pub use seal::SealSettings;
@@ -69,6 +74,8 @@ pub struct Settings {
     pub prices: Vec<PriceRow>,
     /// Whether agents get the project's instructions.
     pub project_instructions: bool,
+    /// Longest time that an agent may ask for when it runs a command.
+    pub shell_timeout: Duration,
     /// Whether to show automatic tags.
     pub auto_tags: bool,
     /// Name of the user as the author of entries, if it is not that of the system.
@@ -88,7 +95,7 @@ pub struct Settings {
     pub data: PathBuf,
     /// Default pause of the demo agent after each word.
     pub demo_pace: Duration,
-    /// Working directory of the process.
+    /// Folder to work in: that of the process, or that of a session.
     pub cwd: PathBuf,
     /// Project of the working directory.
     pub project: Project,
@@ -97,46 +104,14 @@ pub struct Settings {
     /// Program name with the flags that select the store, so that printed commands work from any
     /// folder.
     pub program: String,
+    /// Flags of the command.
+    global: GlobalArgs,
     /// True if the project's file selects the store.
     store_from_project: bool,
     /// Settings of the project's file that are ignored without trust.
     pub untrusted: Option<Untrusted>,
     /// Problems found in the settings files.
     pub warnings: Vec<String>,
-}
-
-/// Which sessions are too old or too many.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Sessions without a message for this long are trashed.
-    pub max_age: Option<jiff::SignedDuration>,
-    /// Sessions beyond this number, newest first, are trashed.
-    pub max_count: Option<usize>,
-    /// Sessions with a message within this time are never trashed.
-    pub min_age: jiff::SignedDuration,
-    /// How long the trash keeps sessions.
-    pub trash: jiff::SignedDuration,
-    /// Sessions without a message for this long are stored compressed.
-    pub compress_after: Option<jiff::SignedDuration>,
-}
-
-impl Default for Retention {
-    fn default() -> Retention {
-        Retention {
-            max_age: None,
-            max_count: None,
-            min_age: jiff::SignedDuration::from_hours(24),
-            trash: jiff::SignedDuration::from_hours(30 * 24),
-            compress_after: None,
-        }
-    }
-}
-
-impl Retention {
-    /// Returns true if sessions are ever trashed automatically.
-    pub fn is_on(&self) -> bool {
-        self.max_age.is_some() || self.max_count.is_some()
-    }
 }
 
 /// Who made a setting.
@@ -173,34 +148,46 @@ pub enum Faults {
 /// Name of the file that lists trust decisions, in the data folder.
 const TRUST: &str = "trust.json";
 
-const TOP_KEYS: &[&str] = &[
-    "store",
-    "redact",
-    "lock_timeout",
-    "agent",
-    "agents",
-    "retention",
-    "prices",
-    "auto_tags",
-    "project_instructions",
-    "author",
-    "seal",
-    "postgres",
-    "sync",
-    "notify",
-    "theme",
-    "keys",
-    "vim",
-];
-const POSTGRES_KEYS: &[&str] = &["password_command"];
-const REDACT_KEYS: &[&str] = &["enabled", "rules"];
-const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash", "compress_after"];
 impl Settings {
     /// Resolves the settings from flags, environment and files.
     pub fn resolve(global: &GlobalArgs, ui: &Ui, faults: Faults) -> CommandResult<Settings> {
         let cwd = std::env::current_dir().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
         })?;
+        let demo_pace = match ui.has_screen() {
+            true => DEMO_PACE,
+            false => Duration::ZERO,
+        };
+        let mut settings = Settings::of_files(cwd, global, demo_pace, faults)?;
+        if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
+            settings.store = StoreUrl::parse(&url, &settings.cwd)?;
+        } else if settings.store_from_project {
+            settings.refuse_foreign_store()?;
+        }
+        settings.program.push_str(&settings.flags(global));
+        Ok(settings)
+    }
+
+    /// Returns the settings of another folder, as a command in it would have them. The store stays.
+    pub fn in_folder(&self, folder: &Path) -> CommandResult<Settings> {
+        let (folder, faults) = (folder.to_owned(), Faults::Refuse);
+        let mut there = Settings::of_files(folder, &self.global, self.demo_pace, faults)?;
+        there.store.clone_from(&self.store);
+        there.program.clone_from(&self.program);
+        // Those of the user's own file were shown before.
+        there
+            .warnings
+            .retain(|warning| !self.warnings.contains(warning));
+        Ok(there)
+    }
+
+    /// Reads the files that hold in a folder, and the environment but for the store.
+    fn of_files(
+        cwd: PathBuf,
+        global: &GlobalArgs,
+        demo_pace: Duration,
+        faults: Faults,
+    ) -> CommandResult<Settings> {
         let folders = UserFolders::find(global)?;
         let known = Folders::read(&folders.data.join(PROJECTS)).unwrap_or_default();
         let mut settings = Settings {
@@ -214,6 +201,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             project_instructions: true,
+            shell_timeout: ToolLimits::default().longest,
             author: None,
             seal: SealSettings::default(),
             password_command: None,
@@ -222,37 +210,44 @@ impl Settings {
             screen: ScreenSettings::default(),
             registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
-            demo_pace: if ui.has_screen() {
-                DEMO_PACE
-            } else {
-                Duration::ZERO
-            },
+            demo_pace,
             project: Project::of(&cwd, env::path("HOME").as_deref(), &known),
             folders: known,
             cwd,
             program: "tertulia".to_owned(),
+            global: global.clone(),
             store_from_project: false,
             untrusted: None,
             warnings: Vec::new(),
         };
         settings.read_user_file(&folders.config.join(FILE), faults)?;
         settings.read_project_file(faults)?;
-        if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
-            settings.store = StoreUrl::parse(&url, &settings.cwd)?;
-        } else if settings.store_from_project {
-            settings.refuse_foreign_store()?;
-        }
         if let Some(seconds) = env::text(env::LOCK_TIMEOUT) {
             settings.lock_timeout = values::seconds(&seconds).ok_or_else(|| {
                 let words = format!("{}={seconds} is no number of seconds", env::LOCK_TIMEOUT);
                 CommandError::new(ErrorKind::Usage, words)
             })?;
         }
-        settings.program.push_str(&settings.flags(global));
         if let Some(agent) = env::text(env::AGENT) {
             settings.agent = Some((agent, Source::Person));
         }
         Ok(settings)
+    }
+
+    /// Shows the problems of the files, and what is ignored without trust.
+    pub fn tell(&self, ui: &mut Ui) {
+        for warning in &self.warnings {
+            ui.warn(warning);
+        }
+        if let Some(untrusted) = self.untrusted.as_ref().filter(|found| !found.denied) {
+            let keys = untrusted.claims.iter();
+            let keys: Vec<String> = keys.map(|claim| format!("'{}'", claim.key)).collect();
+            ui.warn(&format!(
+                "{}: ignored without your trust: {}; `tertulia trust` allows it",
+                untrusted.file.path.display(),
+                keys.join(", ")
+            ));
+        }
     }
 
     /// Returns the file that lists known project folders.
@@ -332,9 +327,8 @@ impl Settings {
             }
             _ => self.redact = reader.flag(table, "redact").unwrap_or(self.redact),
         }
-        if let Some(timeout) = reader.seconds(table, "lock_timeout") {
-            self.lock_timeout = timeout;
-        }
+        let lock_timeout = reader.seconds(table, "lock_timeout");
+        self.lock_timeout = lock_timeout.unwrap_or(self.lock_timeout);
         if let Some(agent) = reader.text(table, "agent") {
             self.agent = Some((agent, Source::UserFile));
         }
@@ -347,6 +341,8 @@ impl Settings {
         // A project can only turn off what the user left on.
         let wanted = reader.flag(table, "project_instructions");
         self.project_instructions &= wanted.unwrap_or(true);
+        let shell_timeout = reader.seconds(table, "shell_timeout");
+        self.shell_timeout = shell_timeout.unwrap_or(self.shell_timeout);
         if let Some(auto_tags) = reader.flag(table, "auto_tags") {
             self.auto_tags = auto_tags;
         }

@@ -189,7 +189,10 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
 /// Formats a permission question.
 pub fn request(ui: &Ui, request: &ToolRequest) -> String {
     let (wish, risk) = (tools::wish(request), request.risk.name());
-    let head = format!("The agent wants to {wish}, {risk} risk");
+    let mut head = format!("The agent wants to {wish}, {risk} risk");
+    if !request.folder.is_empty() && request.call.name != tools::WORK_IN {
+        head.push_str(&format!(", in {}", request.folder));
+    }
     let mut text = ui.styled_words(BOLD, &harmless(&head));
     for line in harmless(&request.preview).lines() {
         let line = match line.as_bytes().first() {

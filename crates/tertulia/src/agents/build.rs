@@ -98,8 +98,10 @@ fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) ->
         .as_deref()
         .and_then(<[_]>::split_first)
     {
+        let command = PathBuf::from(command);
         return Key::Command {
-            command: PathBuf::from(command),
+            found: env::program(&command),
+            command,
             args: args.to_vec(),
         };
     }

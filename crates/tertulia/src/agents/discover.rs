@@ -47,7 +47,7 @@ pub fn first_ready(settings: &Settings) -> (String, String) {
     }
     (
         DEMO.to_owned(),
-        "the built-in one: there is no key, no Ollama and no agent program".to_owned(),
+        "found no API key, Ollama or agent program".to_owned(),
     )
 }
 

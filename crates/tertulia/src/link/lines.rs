@@ -248,9 +248,10 @@ impl Reading {
                 Err(cut) => break cut,
             }
         };
+        // Before the other end can notice, and a write can fail because of it.
+        *self.ended.write().unwrap_or_else(PoisonError::into_inner) = Some(cut.clone());
         // The other end must not go on sending into a buffer.
         drop(input);
-        *self.ended.write().unwrap_or_else(PoisonError::into_inner) = Some(cut.clone());
         let _ = self.arrived.send(Arrival::Cut(cut));
     }
 }
@@ -343,6 +344,56 @@ mod tests {
         let lines = Lines::start(text, sink(), limits(), admit).unwrap();
         assert_eq!(lines.next(), Arrival::Line("good".to_owned()));
         assert_eq!(lines.next(), Arrival::Cut(Cut::Unasked));
+    }
+
+    /// Gives one line. Its end is told, and lasts until it is released.
+    struct Lingering {
+        line: Cursor<&'static str>,
+        ends: Sender<()>,
+        release: Receiver<()>,
+    }
+
+    impl Read for Lingering {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.line.read(buffer)
+        }
+    }
+
+    impl Drop for Lingering {
+        fn drop(&mut self) {
+            self.ends.send(()).unwrap();
+            self.release.recv().unwrap();
+        }
+    }
+
+    /// Refuses what is written as soon as the input is no longer read.
+    struct Refusing(Receiver<()>);
+
+    impl Write for Refusing {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            self.0.recv().unwrap();
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_write_that_fails_tells_why_reading_ended() {
+        let (ends, ended) = channel();
+        let (released, release) = channel();
+        let input = Lingering {
+            line: Cursor::new("bad\n"),
+            ends,
+            release,
+        };
+        let refused = |_: &str| Err(Cut::Unasked);
+        let lines = Lines::start(input, Refusing(ended), LinkLimits::default(), refused).unwrap();
+        let written = lines.write(b"x".to_vec());
+        released.send(()).unwrap();
+        assert_eq!(written, Err(Cut::Unasked));
     }
 
     #[test]

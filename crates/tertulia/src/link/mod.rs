@@ -39,7 +39,7 @@ impl PartnerUrl {
             Err(error) if StoreUrl::is_postgres(url) => Err(error),
             Ok(StoreUrl::Memory) | Err(_) => {
                 let url = without_password(url);
-                let words = format!("'{url}' is no store to exchange sessions with");
+                let words = format!("'{url}' is not a store");
                 Err(CommandError::new(ErrorKind::Usage, words).hint(
                     "write sqlite:FILE, files:DIR, postgres://HOST/DATABASE or ssh://HOST[/PATH]",
                 ))

@@ -1,5 +1,7 @@
 //! Learns earlier identities of the project's folder from the store and from earlier runs.
 
+use std::path::Path;
+
 use tertulia_core::query::{Filter, Page, Trash};
 use tertulia_core::session::SessionMeta;
 
@@ -37,6 +39,15 @@ impl Workspace {
         if has_sessions || !self.settings.folders.is_empty() || self.settings.project.has_git() {
             self.remember_project();
         }
+    }
+
+    /// Returns the workspace in another folder, with its settings. The store stays.
+    pub fn in_folder(&self, folder: &Path) -> CommandResult<Workspace> {
+        Ok(Workspace {
+            settings: self.settings.in_folder(folder)?,
+            sessions: self.sessions.clone(),
+            aside: self.aside,
+        })
     }
 
     /// Removes the folder of a session that was sealed from the list of known ones, unless sessions that

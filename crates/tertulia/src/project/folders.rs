@@ -88,6 +88,16 @@ impl Folders {
         known.clone().find(by_mark).or_else(|| known.find(by_path))
     }
 
+    /// Returns true if the program was used in a folder on this machine, or in the repository around it.
+    /// What sessions say does not count: they may come from elsewhere.
+    pub fn knows(&self, folder: &Path) -> bool {
+        let was_used = self.folders.iter().filter(|known| known.mark.is_some());
+        was_used.clone().any(|known| {
+            let path = Path::new(&known.folder);
+            folder == path || known.git_mark.is_some() && folder.starts_with(path)
+        })
+    }
+
     /// Returns other folders of the same project: with the same remote, or, without one, the same
     /// root commit.
     pub fn clones_of<'a>(

@@ -48,17 +48,19 @@ pub struct Done {
 }
 
 impl Rules {
-    /// Returns true if a session is to be pruned, given its position among the newest and the time
-    /// since its last message.
-    fn reach(&self, place: usize, silence: SignedDuration) -> bool {
+    /// Returns true if a session is to be pruned, given its position among the newest, that among the
+    /// newest of its team if it has one, and the time since its last message.
+    fn reach(&self, place: usize, in_team: Option<usize>, silence: SignedDuration) -> bool {
         let Retention {
             max_age,
             max_count,
+            max_count_per_team,
             min_age,
             ..
         } = &self.retention;
         let over = max_age.is_some_and(|limit| silence > limit)
-            || max_count.is_some_and(|limit| place >= limit);
+            || max_count.is_some_and(|limit| place >= limit)
+            || (max_count_per_team.zip(in_team)).is_some_and(|(limit, place)| place >= limit);
         over && place >= self.keep && silence >= *min_age
     }
 
@@ -70,7 +72,7 @@ impl Rules {
 
     /// Returns the filter of sessions that the rules may reach.
     fn candidates(&self, now: Timestamp) -> Filter {
-        let counts = self.retention.max_count.is_some() || self.keep > 0;
+        let counts = self.retention.counts() || self.keep > 0;
         let oldest = self.retention.max_age.filter(|_| !counts);
         Filter {
             until: oldest.and_then(|limit| now.checked_sub(limit).ok()),
@@ -85,10 +87,18 @@ pub fn plan(rules: &Rules, workspace: &Workspace) -> CommandResult<Plan> {
     let mut plan = Plan::default();
     if rules.retention.is_on() {
         let mut place = 0;
+        let mut of_teams: BTreeMap<String, usize> = BTreeMap::new();
         for row in sound(workspace, &rules.candidates(now))? {
-            let reached = rules.reach(place, now.duration_since(row.meta.updated_at));
-            // Pinned sessions do not count towards the limit.
-            place += usize::from(!is_pinned(&row));
+            let team = row.meta.team.clone();
+            let in_team = team.map(|team| of_teams.entry(team).or_default());
+            let silence = now.duration_since(row.meta.updated_at);
+            let reached = rules.reach(place, in_team.as_deref().copied(), silence);
+            // Pinned sessions do not count towards the limits.
+            let counted = usize::from(!is_pinned(&row));
+            place += counted;
+            if let Some(in_team) = in_team {
+                *in_team += counted;
+            }
             if reached {
                 let spared = rules.spare(&row);
                 let left = left_alone(&row).or(spared.then_some(Left::Restored));
@@ -224,6 +234,7 @@ mod tests {
                 retention: Retention {
                     max_age: max_age.map(|days| day * days),
                     max_count,
+                    max_count_per_team: None,
                     min_age: day,
                     trash: day,
                     compress_after: None,
@@ -232,7 +243,7 @@ mod tests {
                 spared: BTreeMap::new(),
             };
             assert_eq!(
-                rules.reach(place, day * silence),
+                rules.reach(place, None, day * silence),
                 expected,
                 "{max_age:?} {max_count:?} {keep} {place} {silence}"
             );
@@ -244,5 +255,24 @@ mod tests {
         check(None, Some(5), 0, 4, 2, false);
         // However many there are: sessions with messages from today stay.
         check(None, Some(0), 0, 9, 0, false);
+    }
+
+    #[test]
+    fn each_team_has_a_limit_of_its_own() {
+        let day = SignedDuration::from_hours(24);
+        let rules = Rules {
+            retention: Retention {
+                max_count_per_team: Some(2),
+                ..Retention::default()
+            },
+            keep: 0,
+            spared: BTreeMap::new(),
+        };
+        assert!(rules.retention.is_on());
+        // Sessions without a team have no such limit.
+        assert!(!rules.reach(9, None, day * 2));
+        assert!(!rules.reach(9, Some(1), day * 2));
+        assert!(rules.reach(9, Some(2), day * 2));
+        assert!(!rules.reach(9, Some(2), SignedDuration::ZERO));
     }
 }

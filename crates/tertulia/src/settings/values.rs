@@ -146,11 +146,14 @@ impl<'a> Reader<'a> {
             }
             span
         };
+        let count = |key: &str| {
+            let count = self.number(table, key);
+            count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+        };
         Retention {
             max_age: span("max_age"),
-            max_count: self
-                .number(table, "max_count")
-                .map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+            max_count: count("max_count"),
+            max_count_per_team: count("max_count_per_team"),
             min_age: span("min_age").unwrap_or(default.min_age),
             trash: span("trash").unwrap_or(default.trash),
             compress_after: span("compress_after"),

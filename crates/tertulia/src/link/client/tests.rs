@@ -45,17 +45,17 @@ fn greeted(script: &str, limits: LinkLimits) -> Remote {
     remote
 }
 
-/// Returns the error of the first request that fails.
+/// Returns the error of the first request that fails. An answer that comes too early can look like the
+/// one to the next request, if that is fast.
 fn fails(script: &str, limits: LinkLimits) -> String {
     let remote = greeted(script, limits);
-    for _ in 0..3 {
+    loop {
         if let Err(error) = remote.ask::<()>(&Request::Watch) {
             // The link is given up at once.
             assert!(remote.ask::<()>(&Request::Watch).is_err());
             return error.to_string();
         }
     }
-    panic!("{script}: no request failed");
 }
 
 fn has(text: &str, part: &str) {
