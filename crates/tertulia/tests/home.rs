@@ -1,15 +1,21 @@
 //! Test fixture: a home of its own for each test, and the program in it.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tertulia_store::Store;
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_testkit::ask::now as block_on;
 use tertulia_testkit::waiting::wait_for_exit;
 pub use tertulia_testkit::waiting::{DEADLINE, wait_for as until};
 
@@ -153,7 +159,8 @@ impl Home {
 
     /// Runs one more turn in a session.
     pub fn say_in(&self, id: &str, words: &str) {
-        self.run(&["chat", "-r", id, "-p", words]).ok();
+        // The session may come from another home.
+        self.run(&["chat", "-r", id, "--here", "-p", words]).ok();
     }
 
     /// Returns the object of `show --json`.
@@ -278,6 +285,56 @@ impl Prepared<'_> {
         wait_for_exit(&mut child, "a program under strace").signal() == Some(9)
     }
 
+    /// Runs the command. Returns its output, and how many bytes it read from files in the home whose
+    /// names end so.
+    pub fn counting_reads(self, end: &str) -> (Output, u64) {
+        let log = self.home.path().join("reads");
+        let command = self.command();
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-qq", "-y", "-s", "0", "-e"])
+            .arg("trace=read,readv,pread64,preadv,preadv2")
+            .arg("-o")
+            .arg(&log)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = strace
+            .spawn()
+            .expect("strace is missing: run ./test, or install it");
+        let output = finish(child, &format!("{:?} under strace", self.args));
+        let text = fs::read_to_string(&log).unwrap();
+        fs::remove_file(&log).unwrap();
+        let home = format!("<{}/", self.home.path().display());
+        let end = format!("{end}>");
+        let mut bytes = 0;
+        // Threads whose call has begun, and is continued in a later line.
+        let mut begun = HashSet::new();
+        for line in text.lines() {
+            let thread = line.split(' ').next().unwrap();
+            let is_counted = match line.contains("resumed>") {
+                true => begun.remove(thread),
+                false => line.contains(&home) && line.contains(&end),
+            };
+            if is_counted && line.ends_with("<unfinished ...>") {
+                begun.insert(thread);
+            } else if is_counted {
+                let result = line.rsplit(" = ").next().unwrap();
+                bytes += result.parse::<u64>().unwrap_or_default();
+            }
+        }
+        (output, bytes)
+    }
+
     pub fn run(self) -> Output {
         let mut command = self.command();
         let stdin = if self.stdin.is_empty() {
@@ -323,6 +380,27 @@ fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         let _ = stream.read_to_end(&mut bytes);
         bytes
     })
+}
+
+/// Opens the store that a URL names, beside the program.
+pub fn open_store(url: &str) -> Arc<dyn Store> {
+    match url.split_once(':').unwrap() {
+        ("sqlite", path) => Arc::new(SqliteStore::open(path.as_ref()).unwrap()),
+        ("files", path) => Arc::new(FilesStore::open(path.as_ref()).unwrap()),
+        (other, _) => panic!("{other}"),
+    }
+}
+
+/// Waits until the draft of a session has these words: from then on they survive a kill. How soon
+/// this is, `./bench serve` measures.
+#[track_caller]
+pub fn until_kept(url: &str, session: &str, words: &str) {
+    let (store, id) = (open_store(url), session.parse().unwrap());
+    until(&format!("{words:?} is kept"), || {
+        // The session is not there before its first message is saved.
+        let draft = block_on(store.draft(id)).ok()??;
+        draft.content.contains(words).then_some(())
+    });
 }
 
 /// Waits until a database holds the draft of a half-written answer.

@@ -105,10 +105,10 @@ fn the_example_of_the_help_works() {
         "--speaker",
         "demo",
         "--since",
-        "7d",
+        "last week",
         "--all",
     ];
-    home.run(&args).ok().notes("1 hit.");
+    home.run(&args).ok().notes("1 hit in 1 session.");
 }
 
 #[test]
@@ -236,4 +236,25 @@ fn special_characters_are_only_text() {
         home.run(&["search", query]).ok();
     }
     assert_eq!(hits(home, &["--role", "user", "OR"]).len(), 1);
+}
+
+/// A hit has a time of its own: the session may have gone on since.
+#[test]
+fn hits_are_found_by_their_own_time() {
+    let home = Home::new();
+    home.say("echo platypus");
+    for (when, count) in [
+        (&["--since", "yesterday"][..], 2),
+        (&["--since", "3 days ago", "--until", "now"], 2),
+        (&["--until", "yesterday"], 0),
+        (&["--since", "last week", "--until", "2 days ago"], 0),
+    ] {
+        let args = [&["search", "platypus", "--json"], when].concat();
+        let document = home.run(&args).ok().json();
+        assert_eq!(document["total"], count, "{when:?}");
+        assert_eq!(document["sessions"], u64::from(count > 0), "{when:?}");
+    }
+    home.run(&["search", "platypus", "--since", "someday"])
+        .code(2)
+        .notes("is not a date or time");
 }

@@ -86,13 +86,111 @@ fn a_file_that_is_none_is_told_and_left_alone() {
 fn two_programs_do_not_write_one_file() {
     let home = Home::new();
     let file = elsewhere(&home);
-    let lock = fs::File::create(format!("{file}.lock")).unwrap();
+    let lock = fs::File::open(&file).unwrap();
     lock.lock().unwrap();
     let before = fs::read(&file).unwrap();
     home.run(&["chat", "--session-file", &file, "-p", "two"])
         .code(4)
         .notes("another program is writing to");
     assert_eq!(fs::read(&file).unwrap(), before);
+    drop(lock);
+    home.run(&["chat", "--session-file", &file, "-p", "two"])
+        .ok();
+    assert_ne!(fs::read(&file).unwrap(), before);
+    let beside = fs::read_dir(home.path()).unwrap();
+    let names = beside.map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("shared")).count(), 1);
+}
+
+const CLAUDE_CODE: &str = include_str!("../../../../fuzz/seeds/claude_code/session.jsonl");
+const CODEX: &str = include_str!("../../../../fuzz/seeds/codex/tool.jsonl");
+
+/// Goes on in a file of another program twice. Returns the lines that it got.
+fn continued(home: &Home, content: &str) -> (String, Vec<Value>) {
+    let file = home.path().join("theirs.jsonl").display().to_string();
+    fs::write(&file, content).unwrap();
+    for words in ["next words", ASK] {
+        let args = [
+            "chat",
+            "--agent",
+            "demo",
+            "--session-file",
+            &file,
+            "-p",
+            words,
+        ];
+        let output = home.run(&args).ok();
+        assert!(!output.stderr.contains("only read"), "{}", output.stderr);
+    }
+    let written = fs::read_to_string(&file).unwrap();
+    let more = written.strip_prefix(content).expect("lines are appended");
+    let lines = more.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines = lines.collect();
+    // An import of the file knows the session.
+    let imported = home.run(&["import", &file, "--json"]).ok().json();
+    assert_eq!(imported["imported"][0]["result"], "known", "{imported}");
+    assert_eq!(home.all().len(), 1);
+    (file, lines)
+}
+
+#[test]
+fn a_file_of_claude_code_gets_lines_that_follow_its_last_one() {
+    let home = Home::new();
+    let (_, lines) = continued(&home, CLAUDE_CODE);
+    let theirs = CLAUDE_CODE
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut main = theirs.filter(|line| line["uuid"].is_string() && line["isSidechain"] != true);
+    let mut before = main.next_back().unwrap();
+    let said: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
+    assert_eq!(said, ["user", "assistant", "user", "assistant"]);
+    for line in &lines {
+        assert_eq!(line["parentUuid"], before["uuid"]);
+        assert_eq!(line["sessionId"], before["sessionId"]);
+        before = line.clone();
+    }
+    assert_eq!(lines[0]["message"]["content"], "next words");
+}
+
+#[test]
+fn a_file_of_codex_gets_items_and_events() {
+    let home = Home::new();
+    let (_, lines) = continued(&home, CODEX);
+    let items = lines.iter().filter(|line| line["type"] == "response_item");
+    let texts: Vec<&Value> = items
+        .map(|line| &line["payload"]["content"][0]["text"])
+        .collect();
+    assert_eq!((texts.len(), texts[0]), (4, &Value::from("next words")));
+    let last: Value = serde_json::from_str(CODEX.lines().last().unwrap()).unwrap();
+    let after = last["ordinal"].as_u64().unwrap();
+    let ordinals = lines.iter().map(|line| line["ordinal"].as_u64());
+    assert!(ordinals.eq((after + 1..).take(lines.len()).map(Some)));
+}
+
+#[test]
+fn a_file_that_its_program_continued_meanwhile_is_not_written() {
+    let home = Home::new();
+    let file = home.path().join("theirs.jsonl");
+    fs::write(&file, CLAUDE_CODE).unwrap();
+    // The agent adds a line while it answers.
+    home.settings(&format!(
+        "[agents.other]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo '{{}}' >> {} && echo answer\"]\nconfine = false\n",
+        file.display()
+    ));
+    let name = file.display().to_string();
+    home.run(&[
+        "chat",
+        "--agent",
+        "other",
+        "--session-file",
+        &name,
+        "-p",
+        "two",
+    ])
+    .ok()
+    .notes("was changed meanwhile; `tertulia import ");
+    let expected = format!("{CLAUDE_CODE}{{}}\n");
+    assert_eq!(fs::read_to_string(&file).unwrap(), expected);
 }
 
 #[test]
