@@ -157,11 +157,9 @@ fn silent_input_is_waited_for_three_seconds() {
 #[test]
 fn nothing_to_say_is_wrong_usage() {
     let home = Home::new();
-    home.run(&["chat", "-p"])
-        .code(2)
-        .notes("there is no prompt");
+    home.run(&["chat", "-p"]).code(2).notes("no prompt given");
     let prepared = home.prepare(&["chat"]).stdin(" \n\t\n");
-    prepared.run().code(2).notes("there is no prompt");
+    prepared.run().code(2).notes("no prompt given");
     assert!(!home.path().join("project/tertulia.db").exists());
     assert!(home.all().is_empty());
 }
@@ -214,7 +212,14 @@ fn json_output_is_one_document_with_the_messages_of_the_run() {
         let document = home.run(&args).ok().json();
         assert_eq!(
             keys(&document),
-            ["messages", "session_id", "status", "usage", "waiting_for"]
+            [
+                "errors",
+                "messages",
+                "session_id",
+                "status",
+                "usage",
+                "waiting_for"
+            ]
         );
         assert_eq!(document["status"], "completed");
         assert_eq!(document["waiting_for"], "you");
@@ -356,7 +361,7 @@ fn a_message_event_is_durable() {
     let next = home
         .run(&["-r", &id, "--agent", "demo", "-p", "echo on"])
         .ok();
-    next.notes("the last message was not answered");
+    next.notes("the last message has no answer");
 }
 
 #[test]

@@ -154,3 +154,11 @@ fn a_history_in_the_current_folder_is_found() {
     assert_eq!(found["found"][0]["program"], "aider", "{found}");
     assert_eq!(found["found"].as_array().unwrap().len(), 1, "{found}");
 }
+
+#[test]
+fn what_is_not_there_is_not_watched() {
+    let home = Home::new();
+    home.run(&["import", "--watch", "nosuch"])
+        .code(3)
+        .notes("nosuch");
+}

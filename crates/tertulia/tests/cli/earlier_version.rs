@@ -103,6 +103,8 @@ fn every_kind_of_session_goes_on() {
             "chat",
             "-s",
             &id(1),
+            // All worked in /srv/library, a folder that few machines have.
+            "--here",
             "-p",
             "what did I say?",
             json[0],
@@ -125,9 +127,15 @@ fn every_kind_of_session_goes_on() {
             home.said(&id(7))
         );
         home.run(&["team", "init"]).ok();
-        let team = home.run(&["team", "demo", "--resume", &id(5), "[NEXT: Ada] go on"]);
+        let team = home.run(&[
+            "team",
+            "demo",
+            "--resume",
+            &id(5),
+            "--here",
+            "[NEXT: Ada] go on",
+        ]);
         assert!(team.ok().stdout.contains("Ada:"));
-        // The pair worked in /srv/library, a folder that few machines have.
         let here = home.project().to_str().unwrap().to_owned();
         let again = "[r+2] once more";
         let pair = home.run(&["pair", "--resume", &id(6), "--work-dir", &here, again]);

@@ -153,7 +153,10 @@ fn an_import_elsewhere_gives_the_same_bytes() {
         assert_eq!(expected, found);
         to.run(&["search", "--all", "números"]).ok().notes("1 hit");
         to.run(&["doctor"]).ok();
-        assert_eq!(to.run(&["-r", &id, "-p", "echo on"]).ok().stdout, "on\n");
+        assert_eq!(
+            to.run(&["-r", &id, "--here", "-p", "echo on"]).ok().stdout,
+            "on\n"
+        );
     });
 }
 

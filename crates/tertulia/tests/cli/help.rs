@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 60] = [
+const COMMANDS: [&[&str]; 61] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -61,6 +61,7 @@ const COMMANDS: [&[&str]; 60] = [
     &["attach"],
     &["ps"],
     &["stop"],
+    &["help"],
     &["completions"],
     &["man"],
 ];

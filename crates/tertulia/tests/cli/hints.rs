@@ -66,7 +66,7 @@ fn a_hint_works_in_the_store_that_was_named() {
         );
         follow(&home, &commands(&removed)[0])
             .ok()
-            .notes("is out of the trash");
+            .notes("restored from the trash");
         assert_eq!(home.show("@")["title"], "mine");
         assert_eq!(run(&["show", &id, "--json"]).ok().json()["title"], "two");
         let missing = run(&["show", "nosuch"]).code(3);

@@ -367,6 +367,7 @@ fn unfinished(home: &Home) -> String {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     });
     let new_entry = (0..8).map(|n| NewEntry {

@@ -50,21 +50,28 @@ fn every_machine_is_told_of_a_divergence_and_names_branches_its_own_way() {
     third.run(&["pull", &url]).ok().lacks("both sides");
     let merge = merge["id"].as_str().unwrap();
     there.run(&["show", merge]).ok().says(&format!(
-        "merge of {}:5 and {}:6",
+        // The second machine recorded its own folder as an entry.
+        "merge of {}:6 and {}:6",
         short(&id),
         short(&theirs)
     ));
     here.run(&["show", merge]).ok().says(&format!(
-        "merge of {}:6 and {}:5",
+        "merge of {}:7 and {}:5",
         short(ours),
         short(&id)
     ));
     here.run(&["show", merge, "--entries"])
         .ok()
-        .says(&format!("merge of {} at entry 6", short(ours)));
-    let named = format!("merge of {} at 6 and {} at 5", short(ours), short(&id));
+        .says(&format!("merge of {} at entry 7", short(ours)));
+    let named = format!("merge of {} at 7 and {} at 5", short(ours), short(&id));
     here.run(&["log", merge]).ok().says(&named);
     here.run(&["log", &id, "--graph"]).ok().says(&named);
+    let shown = here.run(&["show", merge, "--json"]).ok().json();
+    assert_eq!(shown["parent"]["id"], *ours);
+    let listed = here.run(&["list", "--all", "--json"]).ok().json();
+    let listed = listed["sessions"].as_array().unwrap().clone();
+    let listed = listed.iter().find(|session| session["id"] == *merge);
+    assert_eq!(listed.unwrap()["parent"]["id"], *ours);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const KINDS: [Kind; 3] = [
     Kind {
         command: &["chat"],
         prompt: "you> ",
-        help: &["sum up the older part", "Ctrl+C stops the answer"],
+        help: &["summarise older messages", "Ctrl+C stops the answer"],
         lacks: &["/members", "/go "],
         elsewhere: ("/members", "this session has no team"),
     },

@@ -2,6 +2,7 @@
 
 mod agents;
 mod ending;
+mod several_agents;
 mod wrong_input;
 
 use std::fs;

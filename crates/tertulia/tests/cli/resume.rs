@@ -320,3 +320,24 @@ fn a_session_in_the_trash_is_resumed_with_a_warning() {
     let output = home.run(&["-r", &id, "-p", "echo on"]).ok();
     output.notes("in the trash").notes("restore");
 }
+
+/// A mistyped title is no prompt beside another one.
+#[test]
+fn a_title_that_no_session_has_is_not_found_beside_a_prompt() {
+    let home = Home::new();
+    home.say("one");
+    for args in [
+        &["chat", "--resume", "one 3", "-p", "two"][..],
+        &["chat", "--resume", "nosuch"],
+    ] {
+        home.run(args).code(3).notes("there is no session '");
+    }
+    assert_eq!(
+        home.run(&["show", "@", "--json"]).ok().json()["messages"],
+        2
+    );
+    home.run(&["team", "init"]).ok();
+    home.run(&["team", "demo", "--resume", "nosuch"])
+        .code(3)
+        .notes("there is no session 'nosuch'");
+}

@@ -14,6 +14,7 @@ fn shared_and_sealed(both_go_on: bool) -> (Home, Home, String) {
     if both_go_on {
         a.say_in(&id, "echo onlysealed");
     }
+    // Three entries, since it moves to this home's folder.
     b.say_in(&id, "echo onlyplain");
     (a, b, id)
 }
@@ -38,13 +39,13 @@ fn with_the_key_a_sync_seals_the_plain_copy_and_keeps_what_only_it_has() {
             if from_plain {
                 b.run(&["sync", &a.store_url()])
                     .ok()
-                    .notes("the copy here is sealed now, too (2 entries of it only here)");
+                    .notes("the copy here is sealed now, too (3 entries of it only here)");
                 assert!(b.all().iter().all(|row| row["sealed"] == true));
                 assert!(has(&b, "onlyplain"));
             } else {
                 a.run(&["sync", &b.store_url()])
                     .code(5)
-                    .notes("2 entries that only that copy has are sealed here");
+                    .notes("3 entries that only that copy has are sealed here");
             }
             for word in ["shared", "onlyplain"] {
                 assert!(has(&a, word), "{word} {both_go_on} {from_plain}");
@@ -73,7 +74,7 @@ fn without_the_key_both_copies_stay_and_the_difference_is_counted() {
     let (a, b, id) = shared_and_sealed(false);
     let output = b.run(&["sync", &a.store_url()]).code(5);
     output
-        .notes("only the plain copy has its last 2 entries")
+        .notes("only the plain copy has its last 3 entries")
         .notes("both copies stay as they are")
         .lacks("tertulia rm")
         .lacks("prune");
@@ -81,5 +82,5 @@ fn without_the_key_both_copies_stay_and_the_difference_is_counted() {
     assert_eq!(b.said(&id).len(), 4);
     let json = b.run(&["pull", &a.store_url(), "--json"]).code(5).json();
     let reason = json["skipped"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("last 2 entries"), "{json}");
+    assert!(reason.contains("last 3 entries"), "{json}");
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::home::{Home, both, messages, until};
+use crate::home::{Home, both, messages, until, until_kept};
 use crate::running::{Running, SLOW, agents_of, sweep};
 
 /// Several processes, one of which ignores signals.
@@ -68,9 +68,13 @@ fn what_was_seen_for_more_than_a_second_survives_a_kill() {
             .as_str()
             .unwrap()
             .to_owned();
-        // Text read by now is more than a second old when the process is killed, and so is saved.
-        let seen = talk.speaking_for(Duration::from_millis(100));
-        talk.speaking_for(Duration::from_millis(1500));
+        let mut seen = String::new();
+        for _ in 0..2 {
+            seen.push_str(talk.until("text")["text"].as_str().unwrap());
+            until_kept(&home.store_url(), &id, seen.trim_end());
+        }
+        // It is still speaking when it is killed.
+        talk.until("text");
         talk.kill();
         sweep(home);
         // It can be read before a resume, and is the same entry afterwards.
@@ -100,9 +104,11 @@ fn what_was_seen_for_more_than_a_second_survives_a_kill() {
 #[test]
 fn reading_a_half_written_answer_changes_nothing() {
     let home = &Home::new();
-    home.script_agent("slow", SLOW);
+    // Nothing more comes after these words: time alone makes the program keep them.
+    home.script_agent("slow", "echo 'line 0'; exec sleep 600");
     let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
-    talk.speaking_for(Duration::from_millis(1500));
+    let id = talk.until("session.started")["session_id"].clone();
+    until_kept(&home.store_url(), id.as_str().unwrap(), "line 0");
     talk.kill();
     sweep(home);
     let before = home.run(&["show", "--raw"]).ok().stdout;
@@ -165,9 +171,13 @@ fn a_half_written_answer_survives_tidying_up_and_forking() {
             .as_str()
             .unwrap()
             .to_owned();
-        talk.speaking_for(Duration::from_millis(1500));
+        let mut speak_and_be_kept = |words: &str| {
+            while !talk.until("text")["text"].as_str().unwrap().contains(words) {}
+            until_kept(&home.store_url(), &id, words);
+        };
+        speak_and_be_kept("line 1");
         home.run(&["tag", &id, "+during"]).ok();
-        talk.speaking_for(Duration::from_millis(1500));
+        speak_and_be_kept("line 9");
         talk.kill();
         sweep(home);
         home.run(&["rename", &id, "after the crash"]).ok();
@@ -191,7 +201,6 @@ fn a_second_signal_ends_at_once_and_leaves_no_agent_behind() {
     let mut talk = Running::start(&home, &["--agent", "stubborn", "-p", "speak"]);
     talk.until("text");
     assert!(!agents_of(&home).is_empty());
-    let asked = std::time::Instant::now();
     // Two signals that arrive together count as one, so repeat until the second is noticed.
     until("the talk has ended", || {
         if !talk.has_ended() {
@@ -199,12 +208,16 @@ fn a_second_signal_ends_at_once_and_leaves_no_agent_behind() {
         }
         talk.has_ended().then_some(())
     });
-    talk.end().code(130);
+    // Had it waited for the agent, the turn would be over and its answer saved.
+    let output = talk.end().code(130);
     assert!(
-        asked.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        asked.elapsed()
+        output
+            .stderr
+            .contains("error: left in the middle of an answer"),
+        "{output:?}"
     );
+    let is_over = |event: &Value| event["type"] == "turn.completed";
+    assert!(!output.events().iter().any(is_over), "{output:?}");
     until("the agent's processes are gone", || {
         agents_of(&home).is_empty().then_some(())
     });

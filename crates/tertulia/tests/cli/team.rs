@@ -100,7 +100,7 @@ fn an_older_team_file_is_migrated_and_what_changed_is_said() {
     home.run(&["team", "check", "old.json"]).ok();
     home.run(&["team", "migrate", "old.json"])
         .ok()
-        .notes("has today's form already");
+        .notes("is already at schema 1.2");
     // Errors other than the old format are reported, and nothing is written.
     fs::write(&file, r#"{"team": {"name": "x", "roles": []}}"#).unwrap();
     home.run(&["team", "migrate", "old.json", "-y"])

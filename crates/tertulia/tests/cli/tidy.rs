@@ -154,7 +154,7 @@ fn undo_goes_further_back_each_time_and_ends() {
     home.run(&["undo"]).ok();
     assert_eq!(home.show(&id)["title"], "hello");
     let entries = home.entries(&id);
-    home.run(&["undo"]).code(3).notes("nothing to take back");
+    home.run(&["undo"]).code(3).notes("nothing to undo");
     assert_eq!(home.entries(&id), entries);
 }
 

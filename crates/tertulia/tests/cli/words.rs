@@ -123,7 +123,8 @@ fn entries_are_named_in_plain_words() {
     team.says("team started from ")
         .lacks("sat down")
         .lacks("seated");
-    home.run(&["pair", "plan a bird table", "-r", "1"]).ok();
+    // Its budget is used up.
+    home.run(&["pair", "plan a bird table", "-r", "1"]).code(1);
     let pair = home.run(&["show", "@", "--entries"]).ok();
     pair.says("instructor demo (demo-1), worker demo (demo-1), in /")
         .lacks("paired")
@@ -220,10 +221,10 @@ fn what_is_not_near_is_not_suggested() {
     home.run(&["expotr"])
         .code(2)
         .notes("did you mean `tertulia export`?");
-    let restore = home.run(&["--restore", "x"]).code(2);
-    restore
-        .lacks("--store")
-        .notes("'restore' is a command: tertulia restore");
+    let rename = home.run(&["--rename", "x"]).code(2);
+    rename
+        .lacks("--resume")
+        .notes("'rename' is a command: tertulia rename");
     home.run(&["list", "--limti", "3"])
         .code(2)
         .notes("'--limit'");

@@ -135,7 +135,7 @@ fn unknown_flags_and_values_are_wrong_usage() {
         &["list", "--limit", "many"],
         &["list", "--limit", "-1"],
         &["list", "--kind", "choir"],
-        &["list", "--since", "yesterday"],
+        &["list", "--since", "someday"],
         &["list", "extra"],
         &["show", "a", "b"],
         &["show", "--last", "x"],

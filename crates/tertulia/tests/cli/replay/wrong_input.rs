@@ -50,39 +50,6 @@ fn a_session_that_is_not_there() {
 }
 
 #[test]
-fn only_chats_are_replayed() {
-    let home = &Home::new();
-    let chat = recorded(home);
-    home.run(&["team", "init", "team.json"]).ok();
-    home.run(&["team", "team.json", "hello"]).ok();
-    let team = home.show("@")["id"].as_str().unwrap().to_owned();
-    home.run(&[
-        "pair",
-        "do it",
-        "--instructor",
-        "demo",
-        "--worker",
-        "demo",
-        "-r",
-        "1",
-    ]);
-    let pair = home.show("@")["id"].as_str().unwrap().to_owned();
-    for (id, kind) in [(&team, "team"), (&pair, "pair")] {
-        let words = format!("is a {kind} session: only chats can be replayed");
-        home.run(&["replay", id, "--with-agent", "demo"])
-            .code(2)
-            .notes(&words);
-    }
-    let before = home.all().len();
-    home.run(&["replay", &chat, &team, &pair, "--with-agent", "demo"])
-        .code(2)
-        .notes("2 of 3 sessions cannot be replayed")
-        .notes("is a team session")
-        .notes("is a pair session");
-    assert_eq!(home.all().len(), before, "nothing is played");
-}
-
-#[test]
 fn files_that_are_no_sessions() {
     let home = &Home::new();
     let id = recorded(home);
