@@ -17,13 +17,13 @@ fn sessions_are_found_forked_renamed_tagged_trashed_and_restored() {
     browser.type_text("/walnut");
     browser.sees("#list .hits mark", "walnut");
     browser.click("#list .hits a");
-    browser.waits("document.querySelector('.entries .marked')");
+    browser.waits("document.querySelector('.entries .is-marked')");
     let path = browser.eval("location.pathname");
     assert!(
         path.as_str().unwrap().starts_with(&format!("/s/{id}/")),
         "{path}"
     );
-    browser.sees(".entries .marked", "walnut");
+    browser.sees(".entries .is-marked", "walnut");
 
     // A fork from the first answer has it, and nothing later.
     open_session(&browser, &site, &id);
@@ -96,7 +96,7 @@ fn chats_and_pairs_begin_on_the_page_and_statistics_are_drawn() {
 
     browser.type_text(ESCAPE);
     browser.type_text("s");
-    browser.waits("document.querySelector('.stats svg rect.bar')");
+    browser.waits("document.querySelector('.stats svg .column-bar')");
     browser.sees(".totals", "2");
     assert_eq!(browser.complaints(), [""; 0]);
 }

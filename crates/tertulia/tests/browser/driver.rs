@@ -1,7 +1,9 @@
-//! Test fixture: a headless Chromium, driven through chromedriver, which takes JSON over HTTP.
+//! Test fixture: a headless Chromium or Firefox, driven through chromedriver or geckodriver, which take
+//! JSON over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -14,67 +16,130 @@ pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
 pub const ALT: &str = "\u{e00a}";
 
+/// Which browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Chromium,
+    Firefox,
+}
+
 /// A browser with a profile of its own. It ends with the test.
 pub struct Browser {
+    kind: Kind,
     driver: Child,
     port: u16,
     session: String,
     _profile: TempDir,
 }
 
-/// Starts chromedriver. Returns it with its port, or nothing if it has ended.
-fn start_driver() -> Option<(Child, u16)> {
-    let mut driver = Command::new("chromedriver")
-        .arg("--port=0")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("chromedriver is missing: run ./test, or install chromium and chromium-driver");
-    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-    let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        let (_, port) = line.split_once("successfully on port ")?;
-        port.trim_end_matches('.').parse().ok()
-    });
-    let Some(port) = port else {
-        driver.wait().unwrap();
-        return None;
-    };
-    std::thread::spawn(move || lines.for_each(drop));
-    Some((driver, port))
+impl Kind {
+    /// Starts the driver. Returns it with its port, or nothing if it has ended.
+    fn start_driver(self, profile: &Path) -> Option<(Child, u16)> {
+        let (program, port, says) = match self {
+            Kind::Chromium => (
+                "chromedriver",
+                ["--port=0"].as_slice(),
+                "successfully on port ",
+            ),
+            Kind::Firefox => (
+                "geckodriver",
+                ["--port", "0"].as_slice(),
+                "Listening on 127.0.0.1:",
+            ),
+        };
+        let mut driver = Command::new(program)
+            .args(port)
+            .env("TMPDIR", profile)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{program}: {error}: run ./test, or install it with its browser")
+            });
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let (_, port) = line.split_once(says)?;
+            port.trim_end_matches('.').parse().ok()
+        });
+        let Some(port) = port else {
+            driver.wait().unwrap();
+            return None;
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        Some((driver, port))
+    }
+
+    /// Returns what a session of a window of 1440×900 needs.
+    fn capabilities(self, profile: &Path) -> Value {
+        let folder = format!("--user-data-dir={}", profile.display());
+        match self {
+            Kind::Chromium => json!({
+                "browserName": "chrome",
+                "goog:chromeOptions": { "args": [
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--disable-quic",
+                    "--disable-dev-shm-usage",
+                    "--no-first-run",
+                    "--disable-background-networking",
+                    "--disable-component-update",
+                    "--disable-sync",
+                    "--window-size=1440,900",
+                    folder,
+                ] },
+                "goog:loggingPrefs": { "browser": "ALL" },
+            }),
+            Kind::Firefox => json!({
+                "browserName": "firefox",
+                "moz:firefoxOptions": { "args": ["-headless", "--width=1440", "--height=900"] },
+            }),
+        }
+    }
 }
 
+/// Makes tests of functions that take a browser's kind: one for each browser.
+macro_rules! in_each_browser {
+    ($($name:ident),* $(,)?) => {
+        mod chromium {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::browser::driver::Kind::Chromium);
+            })*
+        }
+        mod firefox {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::browser::driver::Kind::Firefox);
+            })*
+        }
+    };
+}
+pub(super) use in_each_browser;
+
 impl Browser {
-    /// Starts a browser with a window of 1440×900.
+    /// Starts a Chromium.
     pub fn start() -> Browser {
-        // It chooses a port of one address, and ends if the other address has it taken.
-        let (driver, port) = until("chromedriver names its port", start_driver);
+        Browser::start_as(Kind::Chromium)
+    }
+
+    /// Starts a browser with a window of 1440×900.
+    pub fn start_as(kind: Kind) -> Browser {
         let profile = tempfile::tempdir().unwrap();
+        // chromedriver chooses a port of one address, and ends if the other address has it taken.
+        let (driver, port) = until("the driver names its port", || {
+            kind.start_driver(profile.path())
+        });
+        let wanted = kind.capabilities(profile.path());
         let mut browser = Browser {
+            kind,
             driver,
             port,
             session: String::new(),
             _profile: profile,
         };
-        let folder = format!("--user-data-dir={}", browser._profile.path().display());
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--window-size=1440,900",
-            &folder,
-        ];
-        let wanted = json!({ "capabilities": { "alwaysMatch": {
-            "browserName": "chrome",
-            "goog:chromeOptions": { "args": arguments },
-            "goog:loggingPrefs": { "browser": "ALL" },
-        } } });
+        let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
         let made = browser.send("POST", "/session", &wanted);
         browser.session = made["sessionId"].as_str().unwrap().to_owned();
         browser
@@ -172,6 +237,45 @@ impl Browser {
         self.ask("/actions", json!({ "actions": [keyboard] }));
     }
 
+    /// Turns the mouse wheel over the middle of an element, by so many pixels; up with a negative number.
+    pub fn wheel(&self, selector: &str, by: i64) {
+        let (x, y) = self.middle(selector);
+        let turn = json!({ "type": "scroll", "x": x, "y": y, "deltaX": 0, "deltaY": by, "duration": 0, "origin": "viewport" });
+        let wheel = json!({ "type": "wheel", "id": "wheel", "actions": [turn] });
+        self.ask("/actions", json!({ "actions": [wheel] }));
+    }
+
+    /// Puts a finger on the middle of an element and draws it down by so many pixels. It stays there
+    /// until `lift`.
+    pub fn draw_finger(&self, selector: &str, by: i64) {
+        let (x, y) = self.middle(selector);
+        self.touch("touchStart", &[(x, y)]);
+        for step in 1..=20 {
+            self.touch("touchMove", &[(x, y + by * step / 20)]);
+        }
+    }
+
+    /// Lifts the finger.
+    pub fn lift(&self) {
+        self.touch("touchEnd", &[]);
+    }
+
+    fn touch(&self, kind: &str, fingers: &[(i64, i64)]) {
+        let points = fingers.iter().map(|(x, y)| json!({ "x": x, "y": y }));
+        let points: Vec<Value> = points.collect();
+        let touch = json!({ "type": kind, "touchPoints": points });
+        self.devtools("Input.dispatchTouchEvent", touch);
+    }
+
+    fn middle(&self, selector: &str) -> (i64, i64) {
+        let selector = Value::from(selector);
+        let found = self.eval(&format!(
+            "(({{ left, top, width, height }}) => [Math.round(left + width / 2), Math.round(top + height / 2)])\
+             (document.querySelector({selector}).getBoundingClientRect())"
+        ));
+        (found[0].as_i64().unwrap(), found[1].as_i64().unwrap())
+    }
+
     /// Sends a command of the DevTools protocol.
     pub fn devtools(&self, command: &str, parameters: Value) -> Value {
         self.ask(
@@ -221,8 +325,11 @@ impl Browser {
     }
 
     /// Returns what the console of the page complains of, since the last call. The browser's own
-    /// remarks on a server that is away are left out.
+    /// remarks on a server that is away are left out. Firefox tells no driver.
     pub fn complaints(&self) -> Vec<String> {
+        if self.kind == Kind::Firefox {
+            return Vec::new();
+        }
         let entries = self.ask("/se/log", json!({ "type": "browser" }));
         let entries = entries.as_array().unwrap().iter();
         let bad = entries.filter(|entry| {
@@ -236,7 +343,7 @@ impl Browser {
         self.send("POST", &format!("/session/{}{path}", self.session), &body)
     }
 
-    /// Sends a request to chromedriver and returns its value.
+    /// Sends a request to the driver and returns its value.
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let body = match body {
@@ -278,7 +385,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // chromedriver ends the browser with the session.
+        // The driver ends the browser with the session.
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
             let request = format!(
                 "DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",

@@ -6,10 +6,12 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use super::driver::Browser;
-use super::stage::{Site, sign_in};
+use super::driver::{Browser, Kind, in_each_browser};
+use super::stage::{Site, sign_in_with};
 use crate::home::Home;
 use crate::http::stage::{Frame, WebServer};
+
+in_each_browser!(a_login_is_of_a_browser_until_it_ends,);
 
 const HAS_LIST: &str = "document.querySelector('#list .rows a, #list .remark:not([hidden])')";
 
@@ -117,12 +119,11 @@ fn a_login_leads_to_no_other_server() {
     browser.sees(".entries .entry", "one");
 }
 
-#[test]
-fn a_login_is_of_a_browser_until_it_ends() {
+fn a_login_is_of_a_browser_until_it_ends(kind: Kind) {
     let home = Home::new();
     let site = Site::start(&home);
     let port = site.port;
-    let browser = sign_in(&site);
+    let browser = sign_in_with(&site, kind);
     browser.reload();
     browser.waits(HAS_LIST);
     let first = browser.window();

@@ -3,11 +3,18 @@
 use serde_json::json;
 use tertulia_testkit::ports::unused_port;
 
-use super::driver::{Browser, ENTER};
+use super::driver::{Browser, ENTER, Kind, in_each_browser};
 use super::stage::{
     Network, Site, go, has_answers, is_idle, open_session, patient_session, say, shown, sign_in,
+    sign_in_with,
 };
 use crate::home::{Home, until};
+
+in_each_browser!(
+    a_network_that_swallows_everything_is_noticed_and_caught_up_with,
+    a_killed_server_loses_and_doubles_nothing,
+    a_cancelled_message_is_not_sent_when_the_page_is_opened_again,
+);
 
 /// Returns the texts of a session's messages, without the end of the last line.
 fn said(home: &Home, id: &str) -> Vec<String> {
@@ -38,8 +45,7 @@ fn a_frozen_page_catches_up_when_it_wakes() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-#[test]
-fn a_network_that_swallows_everything_is_noticed_and_caught_up_with() {
+fn a_network_that_swallows_everything_is_noticed_and_caught_up_with(kind: Kind) {
     let home = Home::new();
     let id = patient_session(&home);
     let port = unused_port();
@@ -47,7 +53,7 @@ fn a_network_that_swallows_everything_is_noticed_and_caught_up_with() {
     let public = format!("http://127.0.0.1:{}", network.port);
     let mut site = Site::start_on(&home, port, &["--public-url", &public]);
     site.port = network.port;
-    let browser = sign_in(&site);
+    let browser = sign_in_with(&site, kind);
     open_session(&browser, &site, &id);
     say(&browser, "speak");
     browser.sees(".stream .entry", "the beginning");
@@ -85,13 +91,12 @@ fn a_network_that_swallows_everything_is_noticed_and_caught_up_with() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-#[test]
-fn a_killed_server_loses_and_doubles_nothing() {
+fn a_killed_server_loses_and_doubles_nothing(kind: Kind) {
     let home = Home::new();
     let id = patient_session(&home);
     let site = Site::start(&home);
     let port = site.port;
-    let browser: Browser = sign_in(&site);
+    let browser: Browser = sign_in_with(&site, kind);
     open_session(&browser, &site, &id);
     say(&browser, "speak");
     browser.sees(".stream .entry", "the beginning");
@@ -103,10 +108,20 @@ fn a_killed_server_loses_and_doubles_nothing() {
     browser.sees(".stream .waiting", "sent while it was away");
     go(&home);
     let site = Site::start_on(&home, port, &[]);
-    // The messages that the old server had not saved are sent again, once each.
+    // What the old server had not accepted is sent, once. What only waited there is a draft.
+    browser.waits("document.querySelectorAll('.entries .entry.human').length === 3");
+    is_idle(&browser);
+    browser.sees(
+        ".stream .waiting.draft",
+        "not sent: the server was restarted",
+    );
+    browser.eval("[...document.querySelectorAll('.waiting.draft button')].find((one) => one.textContent === 'Edit').click()");
+    browser.waits("document.querySelector('.composer textarea').value === 'queued when it died'");
+    browser.waits("!document.querySelector('.stream .waiting')");
+    browser.waits("!localStorage.getItem('tertulia.outbox')");
+    browser.type_text(ENTER);
     browser.waits("document.querySelectorAll('.entries .entry.human').length === 4");
     is_idle(&browser);
-    browser.waits("!localStorage.getItem('tertulia.outbox')");
     let mine: Vec<String> = home
         .said(&id)
         .into_iter()
@@ -114,11 +129,40 @@ fn a_killed_server_loses_and_doubles_nothing() {
         .collect();
     assert_eq!(
         mine[1..],
-        ["speak", "queued when it died", "sent while it was away"]
+        ["speak", "sent while it was away", "queued when it died"]
     );
     until("the page shows what is saved", || {
         (shown(&browser) == said(&home, &id)).then_some(())
     });
     assert_eq!(browser.complaints(), [""; 0]);
     drop(site);
+}
+
+fn a_cancelled_message_is_not_sent_when_the_page_is_opened_again(kind: Kind) {
+    let home = Home::new();
+    let id = patient_session(&home);
+    let site = Site::start(&home);
+    let browser = sign_in_with(&site, kind);
+    open_session(&browser, &site, &id);
+    say(&browser, "speak");
+    browser.sees(".stream .entry", "the beginning");
+    browser.type_text(&format!("never mind{ENTER}"));
+    browser.sees(
+        ".stream .waiting",
+        "queued: sent when the current answer ends",
+    );
+    browser.eval("document.querySelector('.composer .stop').click()");
+    browser.sees(".stream .waiting.draft", "not sent: cancelled");
+    is_idle(&browser);
+    // Where it was sent by itself.
+    open_session(&browser, &site, &id);
+    browser.sees(".stream .waiting.draft", "never mind");
+    go(&home);
+    say(&browser, "something else");
+    has_answers(&browser, 3);
+    assert!(!said(&home, &id).contains(&"never mind".to_owned()));
+    browser.eval("[...document.querySelectorAll('.waiting.draft button')].find((one) => one.textContent === 'Discard').click()");
+    browser.waits("!document.querySelector('.stream .waiting')");
+    browser.waits("!localStorage.getItem('tertulia.outbox')");
+    assert_eq!(browser.complaints(), [""; 0]);
 }

@@ -2,9 +2,12 @@
 
 mod changing;
 mod driver;
+mod lists;
 mod login;
 mod looks;
 mod loss;
+mod scrolling;
+mod slow;
 mod stage;
 mod talking;
 mod together;

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::driver::{Browser, ENTER};
+use super::driver::{Browser, ENTER, Kind};
 use crate::home::Home;
 use crate::http::stage::WebServer;
 
@@ -46,7 +46,12 @@ impl Site {
 
 /// Signs in with the code of the site, and waits for the list.
 pub fn sign_in(site: &Site) -> Browser {
-    let browser = Browser::start();
+    sign_in_with(site, Kind::Chromium)
+}
+
+/// Does the same with a browser of this kind.
+pub fn sign_in_with(site: &Site, kind: Kind) -> Browser {
+    let browser = Browser::start_as(kind);
     browser.open(&site.link);
     browser.waits("document.querySelector('#list .rows a, #list .remark:not([hidden])')");
     browser
@@ -80,7 +85,7 @@ pub fn shown(browser: &Browser) -> Vec<String> {
 #[track_caller]
 pub fn is_idle(browser: &Browser) {
     browser.waits(
-        "!document.querySelector('.composer.busy') && !document.querySelector('.stream .entry')",
+        "!document.querySelector('.composer.is-busy') && !document.querySelector('.stream .entry:not(.draft)')",
     );
 }
 
@@ -96,19 +101,43 @@ pub fn has_answers(browser: &Browser, count: usize) {
 /// Creates a session with an agent that prints `the beginning`, waits for the file `go`, and prints
 /// `the end`. Returns its id.
 pub fn patient_session(home: &Home) -> String {
+    patient_agent(home);
+    first_turn(home)
+}
+
+/// Makes that agent the default one.
+pub fn patient_agent(home: &Home) {
+    let waits = until_go(home, "sleep 0.05");
+    let script = format!("printf 'the beginning '; {waits}; echo 'the end'");
+    default_agent(home, &script);
+}
+
+/// Creates a session with an agent that prints paragraphs until there is the file `go`. Returns its id.
+pub fn talkative_session(home: &Home) -> String {
+    let each = "printf 'paragraph %s\n\n' $i; sleep 0.06";
+    default_agent(home, &format!("printf 'well, '; {}", until_go(home, each)));
+    first_turn(home)
+}
+
+/// Returns a shell loop that runs a command over and over until there is the file `go`.
+fn until_go(home: &Home, each: &str) -> String {
     let file = home.path().join("go");
-    let script = format!(
-        "printf 'the beginning '; i=0; while [ ! -e '{}' ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i+1)); done; echo 'the end'",
-        file.display()
-    );
-    home.script_agent("patient", &script);
+    let file = file.display();
+    format!("i=0; while [ ! -e '{file}' ] && [ $i -lt 2400 ]; do {each}; i=$((i+1)); done")
+}
+
+fn default_agent(home: &Home, script: &str) {
+    home.script_agent("scripted", script);
     let path = home.path().join(".config/tertulia/config.toml");
     let settings = fs::read_to_string(&path).unwrap();
-    let settings = settings.replace("agent = \"demo\"", "agent = \"patient\"");
+    let settings = settings.replace("agent = \"demo\"", "agent = \"scripted\"");
     fs::write(path, settings).unwrap();
+}
+
+fn first_turn(home: &Home) -> String {
     go(home);
     let id = home.say("hello");
-    fs::remove_file(file).unwrap();
+    fs::remove_file(home.path().join("go")).unwrap();
     id
 }
 

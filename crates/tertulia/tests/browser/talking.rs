@@ -1,18 +1,22 @@
 //! Signing in, the list, saying and streaming.
 
-use super::driver::{Browser, ENTER, ESCAPE};
+use super::driver::{Browser, ENTER, ESCAPE, Kind, in_each_browser};
 use super::stage::{
-    Site, go, has_answers, is_idle, open_session, patient_session, say, shown, sign_in,
+    Site, go, has_answers, is_idle, open_session, patient_session, say, shown, sign_in_with,
 };
 use crate::home::{Home, until};
 
-#[test]
-fn a_code_opens_the_page_once_and_sessions_are_opened_by_keys() {
+in_each_browser!(
+    a_code_opens_the_page_once_and_sessions_are_opened_by_keys,
+    an_answer_streams_through_a_reload_and_can_be_cancelled,
+);
+
+fn a_code_opens_the_page_once_and_sessions_are_opened_by_keys(kind: Kind) {
     let home = Home::new();
     home.say("older words");
     let id = home.say("newer words");
     let site = Site::start(&home);
-    let browser = sign_in(&site);
+    let browser = sign_in_with(&site, kind);
     assert_eq!(
         browser.eval("location.href"),
         site.url("/"),
@@ -44,9 +48,9 @@ fn a_code_opens_the_page_once_and_sessions_are_opened_by_keys() {
     browser.click(".menu button:last-child");
     browser.waits("location.pathname === '/login' && localStorage.length === 0");
     browser.open(&site.url("/"));
-    assert_eq!(browser.eval("location.pathname"), "/login");
+    browser.waits("location.pathname === '/login'");
     // The code is used up: another browser is told so, and sees nothing.
-    let other = Browser::start();
+    let other = Browser::start_as(kind);
     other.open(&site.link);
     other.sees("#problem", "used");
     assert_eq!(other.eval("location.pathname"), "/login");
@@ -55,12 +59,11 @@ fn a_code_opens_the_page_once_and_sessions_are_opened_by_keys() {
     assert_eq!(home.said(&id).len(), 4);
 }
 
-#[test]
-fn an_answer_streams_through_a_reload_and_can_be_cancelled() {
+fn an_answer_streams_through_a_reload_and_can_be_cancelled(kind: Kind) {
     let home = Home::new();
     let id = patient_session(&home);
     let site = Site::start(&home);
-    let browser = sign_in(&site);
+    let browser = sign_in_with(&site, kind);
     open_session(&browser, &site, &id);
     // All but the login.
     browser.eval(

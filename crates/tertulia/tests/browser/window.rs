@@ -46,8 +46,8 @@ fn a_long_session_is_shown_in_a_window_that_does_not_jump() {
     browser.sees(".entries .entry:last-child", "message 2999");
     // An address leads to a message.
     browser.open(&site.url(&format!("/s/{id}/1500")));
-    browser.waits("document.querySelector('.entries #e1500.marked')");
-    let is_in_view = "(() => { const { top, bottom } = document.querySelector('.marked').getBoundingClientRect(); \
+    browser.waits("document.querySelector('.entries #e1500.is-marked')");
+    let is_in_view = "(() => { const { top, bottom } = document.querySelector('.is-marked').getBoundingClientRect(); \
         return top >= 0 && bottom <= innerHeight; })()";
     browser.waits(is_in_view);
     assert_eq!(browser.complaints(), [""; 0]);
