@@ -1,17 +1,14 @@
 //! Too much, too slow, too often: none of it stops the page, and none of it gets in.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::siege::besieged;
 use super::stage::{Answer, Frame, WebServer, head};
 use crate::home::{Home, until};
-
-/// Time within which an unfinished head of a request is given up.
-const LORIS: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_large_body_is_refused_and_not_read() {
@@ -51,89 +48,47 @@ fn a_large_body_is_refused_and_not_read() {
     server.end().ok();
 }
 
+/// Returns true if the server has neither answered nor hung up.
+fn is_waiting(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let seen = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    seen.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
 #[test]
 fn slow_requests_are_given_up_and_delay_no_other() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
-    let begun = Instant::now();
-    let mut slow: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
-    for stream in &mut slow {
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
-    }
-    // A login whose body never comes.
     let host = server.host();
-    let mut waiting = server.connect();
-    let head = format!("POST /login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\n{{");
-    waiting.write_all(head.as_bytes()).unwrap();
-    let login = server.log_in();
-    assert_eq!(server.get("/", &login.cookie).status, 200);
-    assert!(
-        begun.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        begun.elapsed()
-    );
-    for stream in slow {
-        let answer = Answer::read(stream);
-        assert!([0, 400, 408].contains(&answer.status), "{answer:?}");
-    }
-    assert_eq!(Answer::read(waiting).status, 408);
-    assert!(begun.elapsed() < LORIS, "{:?}", begun.elapsed());
+    let told = home.run(&["web", "token", "create", "t", "--json"]).ok();
+    let token = told.json()["token"].clone();
+    // Where this takes so long that slow requests are given up before the login is answered, it says
+    // nothing, and is tried again.
+    until("a login is answered while slow requests wait", || {
+        let mut slow: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+        for stream in &mut slow {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+        }
+        // A login whose body never comes.
+        let mut bodiless = server.connect();
+        let head = format!("POST /login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\n{{");
+        bodiless.write_all(head.as_bytes()).unwrap();
+        let login = server.log_in_with(&json!({ "token": token })).login();
+        assert_eq!(server.get("/", &login.cookie).status, 200);
+        let are_waiting = slow.iter().chain([&bodiless]).all(is_waiting);
+        for stream in slow {
+            let answer = Answer::read(stream);
+            assert!([0, 400, 408].contains(&answer.status), "{answer:?}");
+        }
+        assert_eq!(Answer::read(bodiless).status, 408);
+        are_waiting.then_some(())
+    });
     server.end().ok();
 }
 
-/// Number of clients that keep trying.
-const ATTACKERS: usize = 300;
-/// Pause of such a client between two requests: they need not use up the machine, too.
-const PACE: Duration = Duration::from_millis(100);
-/// Longest time for an answer, on a machine that is busy with the attackers, too.
-const ANSWERED: Duration = Duration::from_secs(20);
-
-/// Runs a check while many clients at an address do something again and again, each of them at least once.
-fn besieged(server: &WebServer, address: &str, request: &str, check: impl FnOnce()) {
-    let (is_over, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let attack = || {
-        let mut has_begun = false;
-        while !is_over.load(Ordering::Relaxed) {
-            let Ok(mut stream) = server.try_connect_from(address) else {
-                continue;
-            };
-            // The server may hang up at any time.
-            if stream.write_all(request.as_bytes()).is_ok() && !has_begun {
-                begun.fetch_add(1, Ordering::Relaxed);
-                has_begun = true;
-            }
-            // After an answer it pauses, unless the server hangs up.
-            stream.set_read_timeout(Some(PACE)).unwrap();
-            let mut is_answered = false;
-            while !is_over.load(Ordering::Relaxed) {
-                match stream.read(&mut [0; 4096]) {
-                    Ok(1..) => is_answered = true,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        if is_answered && stream.write_all(request.as_bytes()).is_err() {
-                            break;
-                        }
-                        is_answered = false;
-                    }
-                    _ => break,
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..ATTACKERS {
-            scope.spawn(attack);
-        }
-        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            until("the attack has begun", || {
-                (begun.load(Ordering::Relaxed) == ATTACKERS).then_some(())
-            });
-            check();
-        }));
-        is_over.store(true, Ordering::Relaxed);
-        checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    });
-}
-
+/// That none of them waits behind a wrong one is a test of the server library, where wrong ones wait
+/// for ever; how long they take, `./bench serve` measures.
 #[test]
 fn a_right_login_is_answered_while_wrong_ones_keep_coming() {
     let home = Home::new();
@@ -152,7 +107,6 @@ fn a_right_login_is_answered_while_wrong_ones_keep_coming() {
     let wrong = head("POST", "/login", &[("Host", &host)], &wrong);
     for address in ["127.0.0.1", "127.0.0.2"] {
         besieged(&server, address, &wrong, || {
-            let begun = Instant::now();
             for login in [
                 json!({ "code": codes.pop().unwrap() }),
                 json!({ "token": token }),
@@ -163,7 +117,6 @@ fn a_right_login_is_answered_while_wrong_ones_keep_coming() {
             }
             let page = server.request("GET", "/", &[("Authorization", &bearer)], "");
             assert_eq!(page.status, 200);
-            assert!(begun.elapsed() < ANSWERED, "{:?}", begun.elapsed());
         });
     }
     server.end().ok();
@@ -176,26 +129,19 @@ fn connections_that_keep_asking_keep_nobody_out() {
     let host = server.host();
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
     besieged(&server, "127.0.0.1", &request, || {
-        let begun = Instant::now();
         assert_eq!(server.get("/healthz", "").status, 200);
         let login = server.log_in();
         let mut socket = server.socket(&login);
         assert_eq!(socket.answer(json!({ "type": "ps" }))["type"], "ps_result");
-        assert!(begun.elapsed() < ANSWERED, "{:?}", begun.elapsed());
     });
     server.end().ok();
 }
 
 #[test]
-fn wrong_tokens_in_headers_are_slowed_down_and_old_cookies_are_not() {
+fn wrong_tokens_in_headers_are_slowed_down() {
     let home = Home::new();
     let server = WebServer::start(&home, &[]);
     let host = server.host();
-    let begun = Instant::now();
-    for _ in 0..20 {
-        assert_eq!(server.get("/", "tertulia=old").status, 401);
-    }
-    assert!(begun.elapsed() < Duration::from_secs(3));
     let begun = Instant::now();
     for number in 0..6 {
         let token = format!("Authorization: Bearer guess{number}");
@@ -203,7 +149,7 @@ fn wrong_tokens_in_headers_are_slowed_down_and_old_cookies_are_not() {
             format!("GET / HTTP/1.1\r\nHost: {host}\r\n{token}\r\nConnection: close\r\n\r\n");
         assert_eq!(server.raw(&head).status, 401);
     }
-    // 50, 100, 200, 400 and 800 ms after the first.
+    // 50, 100, 200, 400 and 800 ms after the first, or more on a busy machine.
     assert!(begun.elapsed() > Duration::from_millis(1500));
     server.end().ok();
 }
@@ -233,10 +179,10 @@ fn frames_that_are_too_long_or_no_text_end_the_connection() {
     let login = server.log_in();
     let mut socket = server.socket(&login);
     socket.send_frame(2, b"{}");
-    assert_eq!(socket.until_closed(Duration::from_secs(10)), Some(1003));
+    assert_eq!(socket.until_closed(), Some(1003));
     let mut socket = server.socket(&login);
     socket.send_frame(1, "x".repeat(10_000_001).as_bytes());
-    let code = socket.until_closed(Duration::from_secs(10));
+    let code = socket.until_closed();
     assert!([Some(1009), None].contains(&code), "{code:?}");
     let mut socket = server.socket(&login);
     socket.send_frame(1, b"{\"type\":");

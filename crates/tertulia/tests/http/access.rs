@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::stage::{Frame, WebServer, head};
+use super::stage::{Answer, Frame, WebServer, head};
 use crate::home::Home;
 
 #[test]
@@ -71,6 +71,46 @@ fn every_answer_has_the_headers_that_guard_it() {
     let tag = tag.header("etag").unwrap();
     let again = server.request("GET", "/assets/app.js", &[("If-None-Match", tag)], "");
     assert_eq!((again.status, again.body.as_str()), (304, ""));
+    server.end().ok();
+}
+
+#[test]
+fn files_are_kept_for_good_and_sent_compressed_and_a_wrong_link_leads_back() {
+    let home = Home::new();
+    let server = WebServer::start(&home, &[]);
+    let login = server.log_in();
+    let page = server.get("/", &login.cookie).body;
+    let (_, rest) = page.split_once("src=\"/assets/").unwrap();
+    let (name, _) = rest.split_once('"').unwrap();
+    let path = format!("/assets/{name}");
+    let kept = server.get(&path, "");
+    let cache = kept.header("cache-control").unwrap();
+    assert!(kept.status == 200 && cache.contains("immutable"), "{cache}");
+    assert_eq!(kept.header("content-encoding"), None);
+    let accepts = [("Accept-Encoding", "br, gzip")];
+    let packed = server.request("GET", &path, &accepts, "");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let length = |answer: &Answer| {
+        answer
+            .header("content-length")
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
+    };
+    assert!(length(&packed) * 2 < length(&kept));
+    // A file of another version is not there, rather than wrong.
+    let (_, file) = name.split_once('/').unwrap();
+    assert_eq!(
+        server
+            .get(&format!("/assets/0123456789abcdef/{file}"), "")
+            .status,
+        404
+    );
+
+    let accepts = [("Accept", "text/html")];
+    let missing = server.request("GET", "/nonsense", &accepts, "");
+    assert_eq!(missing.status, 404);
+    assert!(missing.body.contains("There is nothing here") && missing.body.contains("href=\"/\""));
     server.end().ok();
 }
 

@@ -84,10 +84,19 @@ fn a_message_is_said_once_even_if_the_server_is_killed() {
     page.answer(follow(&id));
     let again = page.answer(say);
     assert_eq!(again["duplicate"], true, "{again}");
-    // What was only queued was never said, and is said now.
-    assert!(page.answer(next.clone())["duplicate"].is_null());
+    // What was only queued was never said, and only the user can say it now.
+    let told = page.answer(next);
+    assert_eq!(
+        (&told["type"], &told["reason"]),
+        (&json!("withdrawn"), &json!("restarted")),
+        "{told}"
+    );
+    let anew = json!({ "type": "say", "session_id": id, "text": "next", "client_id": "m-3" });
+    page.answer(anew);
     page.until("over");
-    assert_eq!(page.answer(next)["duplicate"], true);
+    let given_up = json!({ "type": "withdraw", "session_id": id, "client_id": "m-2" });
+    assert_eq!(page.answer(given_up.clone())["type"], "accepted");
+    assert_eq!(page.answer(given_up)["kind"], "not_found");
     let session = home.show(&id);
     let prompts: Vec<Value> = messages(&session)
         .into_iter()

@@ -3,5 +3,6 @@
 mod abuse;
 mod access;
 mod live;
+mod siege;
 pub mod stage;
 mod tokens;

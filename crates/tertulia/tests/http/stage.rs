@@ -1,10 +1,10 @@
 //! Test fixture: a running web server, requests byte for byte, and a WebSocket.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -243,11 +243,12 @@ impl Answer {
     pub fn read(mut stream: impl Read) -> Answer {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
-        while let Ok(count) = stream.read(&mut chunk) {
-            if count == 0 {
-                break;
+        loop {
+            match stream.read(&mut chunk) {
+                Ok(count @ 1..) => bytes.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("it stays open"),
+                _ => break,
             }
-            bytes.extend_from_slice(&chunk[..count]);
         }
         Answer::parse(&bytes)
     }
@@ -338,8 +339,10 @@ impl WebSocket {
 
     pub fn frame(&mut self) -> Frame {
         let mut head = [0; 2];
-        if self.reader.read_exact(&mut head).is_err() {
-            return Frame::Closed(None);
+        match self.reader.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("nothing comes"),
+            Err(_) => return Frame::Closed(None),
         }
         let length = match head[1] & 127 {
             126 => {
@@ -410,8 +413,7 @@ impl WebSocket {
     }
 
     /// Waits for the end. Returns the code that it has.
-    pub fn until_closed(&mut self, within: Duration) -> Option<u16> {
-        self.stream.set_read_timeout(Some(within)).unwrap();
+    pub fn until_closed(&mut self) -> Option<u16> {
         loop {
             match self.frame() {
                 Frame::Closed(code) => return code,

@@ -194,7 +194,7 @@ fn a_screen_can_open_what_does_not_run_and_leave_it() {
     assert_eq!(screen.answer(order("compact"))["type"], "accepted");
     let told = screen.until_happening("notice");
     assert!(
-        string(&told["happening"], "text").contains("summing up"),
+        string(&told["happening"], "text").contains("summarising"),
         "{told}"
     );
     let lines = until_over(&mut screen).lines;

@@ -151,7 +151,7 @@ fn without_a_server_the_other_commands_say_so() {
     let home = Home::new();
     home.run(&["ps"]).ok().notes("No server is running");
     let none = home.run(&["ps", "--json"]).ok().json();
-    assert_eq!(none, json!({ "server": null, "talks": [] }));
+    assert_eq!(none, json!({ "server": null, "sessions": [] }));
     home.run(&["stop", "abcd1234"])
         .code(3)
         .notes("no server is running");

@@ -225,6 +225,15 @@ impl Client {
         write.flush().unwrap();
     }
 
+    /// Sends a request to a server that may have hung up.
+    pub fn try_send(&mut self, request: &Value) {
+        let _ = self
+            .write
+            .as_mut()
+            .unwrap()
+            .write_all(format!("{request}\n").as_bytes());
+    }
+
     /// Sends a request with a new id and returns the id.
     pub fn ask(&mut self, mut request: Value) -> i64 {
         self.asked += 1;

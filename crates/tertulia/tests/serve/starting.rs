@@ -138,6 +138,14 @@ fn what_does_not_fit_is_refused_and_nothing_is_made() {
             "not_found",
             "nobody-here",
         );
+        // Known, but without a key.
+        for more in [
+            json!({ "agent": "anthropic" }),
+            json!({ "instructor": "anthropic", "worker": "demo" }),
+            json!({ "instructor": "demo", "worker": "anthropic" }),
+        ] {
+            check(create(more), "agent", "ANTHROPIC_API_KEY is not set");
+        }
         // The schema has no such kind, so the request is sent past the client's own validation.
         client.send_bytes(b"{\"type\":\"session_create\",\"kind\":\"choir\",\"id\":99}\n");
         let unknown = client.of(99);
