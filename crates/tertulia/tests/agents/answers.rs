@@ -1,6 +1,6 @@
 //! Complete answers.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, UNICODE};
 
 use super::world::{World, for_each_api};
@@ -120,4 +120,22 @@ fn tools_are_run_and_their_results_go_back(api: Api) {
     assert_eq!(ids.len(), 3, "ids that no two calls share: {ids:?}");
     let output = world.run(&["chat", "-c", "--agent", "a", "-p", "[[say:and on]]"]);
     assert_eq!(output.ok().stdout, "and on\n");
+}
+
+/// A command that the model left running ends with its answer, which is said.
+#[test]
+fn a_command_in_the_background_ends_with_the_answer() {
+    let world = World::new(Api::Anthropic);
+    let command = "echo $$ > pid; exec sleep 1000";
+    let call = json!({"command": command, "background": true});
+    let words = format!("[[tool:shell {call}]] [[say:done]]");
+    let args = ["chat", "--agent", "a", "--approve", "all", "-p", &words];
+    let noted = world.run(&args).ok().stderr;
+    let said = format!("ended with the answer, still running: {command}");
+    assert!(noted.contains(&said), "{noted}");
+    let pid = world.home.project().join("pid");
+    if let Ok(pid) = std::fs::read_to_string(pid) {
+        let process = std::path::Path::new("/proc").join(pid.trim());
+        assert!(!process.exists(), "{pid}");
+    }
 }

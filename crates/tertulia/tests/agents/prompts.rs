@@ -7,7 +7,7 @@ use std::process::Command;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, Request};
 
 use super::world::{KEY, World, for_each_api};
@@ -250,6 +250,64 @@ fn the_prompt_stays_the_same_in_a_session() {
     let first = system(&questions[0]);
     assert!(first.contains("- Git: branch trunk, clean"), "{first}");
     assert_eq!(first, system(&questions[1]));
+}
+
+/// Removes cache marks, and writes a lone text as the block that it stands for.
+fn unmarked(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let is_message = fields.contains_key("role");
+            let fields = fields.iter().filter(|(name, _)| *name != "cache_control");
+            let fields = fields.map(|(name, value)| match (name.as_str(), value) {
+                ("content", Value::String(text)) if is_message => {
+                    (name.clone(), json!([{"type": "text", "text": text}]))
+                }
+                _ => (name.clone(), unmarked(value)),
+            });
+            fields.collect()
+        }
+        Value::Array(values) => values.iter().map(unmarked).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Turn by turn and process by process, a request begins with all of the one before it, though the
+/// state of git and the tool policy change: otherwise nothing of it would be read from the cache.
+#[test]
+fn a_request_begins_with_the_one_before_it() {
+    let world = World::new(Api::Anthropic);
+    repository(&world.home);
+    for turn in 0..20 {
+        let write = json!({"path": format!("new{}", turn / 4), "content": "x"});
+        let words = format!("[[tool:file_write {write}]] [[say:done {turn}]]");
+        let approve = if turn < 12 { "all" } else { "low" };
+        let args = ["chat", "--agent", "a", "--approve", approve, "-p", &words];
+        let more: &[&str] = if turn == 0 { &[] } else { &["-c"] };
+        world.run(&[&args, more].concat()).ok();
+    }
+    let questions = world.questions();
+    assert_eq!(questions.len(), 40);
+    for (before, after) in questions.iter().zip(&questions[1..]) {
+        let marks = after.body.to_string().matches("cache_control").count();
+        assert!((3..=4).contains(&marks), "{marks} marks");
+        let (before, after) = (unmarked(&before.body), unmarked(&after.body));
+        for part in ["model", "tools", "system"] {
+            assert_eq!(before[part], after[part]);
+        }
+        let messages = |body: &Value| body["messages"].as_array().unwrap().clone();
+        let (before, after) = (messages(&before), messages(&after));
+        assert_eq!(before, after[..before.len()]);
+    }
+    let first = system(&questions[0]);
+    assert!(first.contains("- Git: branch trunk, clean"), "{first}");
+    let last = questions[39].body["messages"].to_string();
+    for change in [
+        "[Git: branch trunk, 1 untracked.]",
+        "[Git: branch trunk, 2 untracked.]",
+        "[Tools that only read run at once; all others are denied",
+    ] {
+        assert_eq!(last.matches(change).count(), 1, "{change}: {last}");
+    }
 }
 
 /// In a repository whose status takes too long, the agent is told the branch alone.

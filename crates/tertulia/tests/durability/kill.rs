@@ -10,6 +10,7 @@ use serde_json::Value;
 use tertulia_testkit::soak::soak;
 
 use super::world::{Ack, Backend, Chance, Place, acks, number_in, seed, world};
+use crate::home::{DEADLINE, until_kept};
 
 /// When a program is killed.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ fn kill_at(mut child: Child, moment: &Moment) -> Killed {
     match moment {
         Moment::Time(time) => listen_for(*time, usize::MAX),
         Moment::Lines(count, after) => {
-            listen_for(Duration::from_secs(20), *count);
+            listen_for(DEADLINE, *count);
             listen_for(*after, usize::MAX);
         }
     }
@@ -106,7 +107,13 @@ fn killed_at_any_moment(backend: Backend) {
     let (_root, place) = world(backend);
     let mut acked: Vec<Ack> = Vec::new();
     let mut in_time = 0;
-    for kill in 1..=kills {
+    // On a busy machine, more of the kills come too late or too soon: then there are more of them.
+    let is_enough =
+        |in_time: u64, acked: &[Ack]| in_time >= kills / 2 && acked.len() as u64 >= kills / 3;
+    for kill in 1..=kills * 10 {
+        if kill > kills && is_enough(in_time, &acked) {
+            break;
+        }
         let killed = one_kill(&place, &mut chance, &acked);
         acked.extend(acks(&killed.said));
         in_time += u64::from(killed.in_time);
@@ -121,10 +128,10 @@ fn killed_at_any_moment(backend: Backend) {
         place.sessions().len()
     );
     assert!(
-        in_time >= kills / 2,
-        "{when}: only {in_time} came before the end"
+        is_enough(in_time, &acked),
+        "{when}: only {in_time} came before the end, {} acknowledgements before a kill",
+        acked.len()
     );
-    assert!(acked.len() as u64 >= kills / 3, "{when}: {}", acked.len());
     place.assert_has(&acked, &when);
     place.assert_sound(&when);
     let ran = place.run(&["chat", "-c", "-p", "echo still here"]);
@@ -144,7 +151,7 @@ fn files_keep_what_they_acknowledged_when_killed() {
     killed_at_any_moment(Backend::Files);
 }
 
-/// An incomplete answer that was on the screen for more than a second survives `kill -9`.
+/// An incomplete answer is kept soon after it was on the screen, and survives `kill -9` from then on.
 fn half_an_answer(backend: Backend) {
     let (_root, place) = world(backend);
     let settings = place.home.join(".config/tertulia");
@@ -164,25 +171,23 @@ fn half_an_answer(backend: Backend) {
         "count to 100000",
     ];
     let mut child = place.command(&args).spawn().unwrap();
-    let mut seen: Vec<(Instant, String)> = Vec::new();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(4) {
-        let line = stdout.next().unwrap().unwrap();
-        let event: Value = serde_json::from_str(&line).unwrap();
-        if let Some(text) = event["text"].as_str() {
-            seen.push((Instant::now(), text.to_owned()));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut event = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let started = event();
+    assert_eq!(started["type"], "session.started");
+    let session = started["session_id"].as_str().unwrap();
+    let mut seen = String::new();
+    // The draft is renewed as the answer goes on.
+    for length in [50, 200] {
+        while seen.len() < length {
+            seen.push_str(event()["text"].as_str().unwrap_or_default());
         }
+        until_kept(&place.url(), session, &seen);
     }
+    // It is still answering when it is killed.
+    event();
     child.kill().unwrap();
-    let killed = Instant::now();
     child.wait().unwrap();
-    let old: String = seen
-        .iter()
-        .filter(|(at, _)| killed.duration_since(*at) > Duration::from_millis(1200))
-        .map(|(_, text)| text.as_str())
-        .collect();
-    assert!(old.len() > 50, "the answer was too slow: {old:?}");
     place.assert_sound("killed in mid-answer");
     place.turn(&["-c", "echo and now"]);
     let shown = place.show("@").unwrap();
@@ -193,8 +198,8 @@ fn half_an_answer(backend: Backend) {
         .unwrap_or_else(|| panic!("no interrupted message: {entries:#?}"));
     let kept = kept["content"].as_str().unwrap();
     assert!(
-        kept.starts_with(&old),
-        "seen for more than a second: {old:?}\nkept: {kept:?}"
+        kept.starts_with(&seen),
+        "seen and kept: {seen:?}\nleft: {kept:?}"
     );
     place.assert_sound("after the resume");
 }

@@ -274,6 +274,7 @@ fn message(content: String) -> Body {
         outcome: None,
         attachments: Vec::new(),
         client_id: None,
+        metadata: None,
     })
 }
 
@@ -286,6 +287,7 @@ fn make(sessions: &Sessions, project: Option<&str>, bodies: Vec<Body>) -> String
         project: project.map(str::to_owned),
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
     };
     tertulia_testkit::ask::now(sessions.create(&start, bodies)).unwrap();
     start.id.to_string()

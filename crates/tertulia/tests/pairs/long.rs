@@ -1,22 +1,12 @@
-//! Long pairs: the instructor's thread is summarised, and resuming takes the same time at any
+//! Long pairs: the instructor's thread is summarised, and a resume reads the same at any
 //! length.
-
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tertulia_testkit::provider::Api;
 
-use super::stage::{home, pair, state};
+use super::stage::{ENDLESS, home, home_with, pair, state, with_both, write_rounds};
 use crate::agents::world::World;
-use crate::home::{Backend, Home, messages};
-
-/// A pair that continues until its budget is used up.
-fn endless() -> Home {
-    home(
-        "cat > /dev/null; echo 'Tell worker: one more'",
-        "cat > /dev/null; echo 'did it'",
-    )
-}
+use crate::home::{Backend, Home, files_below, messages};
 
 fn metas(home: &Home) -> Vec<Value> {
     let session = home.show("@");
@@ -43,11 +33,11 @@ fn a_summary_is_an_entry_and_a_resume_uses_it() {
         "-r",
         "2",
     ];
-    world.run(&args).ok();
+    world.run(&args).code(1);
     let long = format!("[r+2] [[say:Tell worker: more]] {}", "harbour ".repeat(900));
     world
         .run(&["pair", "-c", &long])
-        .ok()
+        .code(1)
         .notes("context summarised");
     let found = metas(&world.home);
     assert!(!found.is_empty());
@@ -93,46 +83,31 @@ fn the_worker_may_say_more_than_fits_into_a_message() {
     assert_eq!(state(&home)["next"], "human");
 }
 
+/// A resume reads the end of the log, and a little more of a longer one only to find it. How long it
+/// takes, `./bench pair` measures.
 #[test]
-fn five_hundred_rounds_go_on_as_fast_as_five() {
-    let (short, long) = (endless(), endless());
-    pair(&short, &["go", "-r", "5"]).ok();
-    write_rounds(&long, 500);
-    let now = state(&long);
-    assert_eq!((&now["round"], &now["remaining"]), (&json!(500), &json!(0)));
-    let quickest = |home: &Home| {
-        let once = |_| {
-            let begun = Instant::now();
-            let output = pair(home, &["--resume", "@"]).ok();
-            output.notes("no worker calls left");
-            begun.elapsed()
-        };
-        (0..5).map(once).min().unwrap()
+fn five_hundred_rounds_go_on_as_fast_as_fifty() {
+    // The log of this store is read with system calls, which can be counted.
+    let measured = |rounds: usize| {
+        let home = home_with(Backend::Files, ENDLESS);
+        write_rounds(&home, rounds);
+        let now = state(&home);
+        assert_eq!(
+            (&now["round"], &now["remaining"]),
+            (&json!(rounds), &json!(0))
+        );
+        let resume = home.prepare(&with_both(&["--resume", "@"]));
+        let (output, read) = resume.counting_reads(".jsonl");
+        output.code(1).notes("no worker calls left");
+        let logs = files_below(&home.files_folder()).into_iter();
+        let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        let length: u64 = logs.map(|path| path.metadata().unwrap().len()).sum();
+        (read, length)
     };
-    let (few, many) = (quickest(&short), quickest(&long));
-    let limit = few * 2 + Duration::from_millis(50);
-    assert!(many < limit, "{many:?} for 500 rounds, {few:?} for 5");
-}
-
-/// Imports a session with so many rounds.
-fn write_rounds(home: &Home, rounds: usize) {
-    let mut instructor = vec![json!({ "role": "user", "content": "go" })];
-    let mut worker = Vec::new();
-    for round in 0..rounds {
-        instructor.push(json!({ "role": "assistant", "content": "Tell worker: one more" }));
-        if round + 1 < rounds {
-            instructor.push(json!({ "role": "user", "content": "Worker says: did it" }));
-            worker.push(json!({ "role": "user", "content": "one more" }));
-            worker.push(json!({ "role": "assistant", "content": "did it" }));
-        }
-    }
-    let file = home.path().join("state.json");
-    let document = json!({
-        "sessionId": "long", "createdAt": "2025-11-08T15:30:00.000Z",
-        "config": { "workDir": home.project(), "maxRounds": rounds }, "currentRound": rounds, "remainingRounds": 0,
-        "instructor": { "systemPrompt": "lead", "conversationHistory": instructor },
-        "worker": { "conversationHistory": worker },
-    });
-    std::fs::write(&file, document.to_string()).unwrap();
-    home.run(&["import", file.to_str().unwrap()]).ok();
+    let ((few, short), (many, long)) = (measured(50), measured(500));
+    assert!(few > 0, "nothing was counted");
+    assert!(
+        many.saturating_sub(few) < (long - short) / 4,
+        "{many} bytes of {long} for 500 rounds, {few} of {short} for 50"
+    );
 }

@@ -2,11 +2,12 @@
 //! `kill -9` at every stage, and sessions of claude-master.
 
 mod earlier;
+mod failing;
 mod killed;
 mod long;
 mod rounds;
 mod signals;
-mod stage;
+pub mod stage;
 mod subtle;
 mod terminal;
 mod tools;

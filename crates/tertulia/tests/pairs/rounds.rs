@@ -68,7 +68,7 @@ fn what_goes_to_whom_is_in_the_thread_of_whom() {
 #[test]
 fn an_instructor_is_asked_to_correct_itself_three_times() {
     let stubborn = home("cat > /dev/null; echo I ponder", MARKING);
-    let output = pair(&stubborn, &["go", "--output-format", "json"]).ok();
+    let output = pair(&stubborn, &["go", "--output-format", "json"]).code(1);
     let document = output.json();
     assert_eq!(
         (&document["status"], &document["waiting_for"]),
@@ -109,14 +109,14 @@ fn thinking_stands_apart_and_is_kept() {
 #[test]
 fn no_calls_left_pauses_and_more_go_on() {
     let home = home(&planner(3), MARKING);
-    let output = pair(&home, &["go", "-r", "0", "--output-format", "json"]).ok();
-    assert_eq!(output.json()["status"], "paused");
+    let output = pair(&home, &["go", "-r", "0", "--output-format", "json"]).code(1);
+    assert_eq!(output.json()["status"], "budget");
     assert_eq!(marks(&home).len(), 0);
     assert_eq!(state(&home)["next"], "handover");
     // Without a change it pauses again, without a new round.
-    pair(&home, &["-c"]).ok().notes("no worker calls left");
+    pair(&home, &["-c"]).code(1).notes("no worker calls left");
     assert_eq!(state(&home)["round"], 1);
-    let output = pair(&home, &["-c", "[r+2]"]).ok();
+    let output = pair(&home, &["-c", "[r+2]"]).code(1);
     output.notes("budget: 2 worker calls left").notes("paused");
     let now = state(&home);
     assert_eq!(
@@ -148,7 +148,7 @@ fn no_calls_left_pauses_and_more_go_on() {
 #[test]
 fn a_budget_alone_begins_nothing() {
     let home = home(&planner(1), MARKING);
-    pair(&home, &["[r+5]"]).code(2).notes("there is no prompt");
+    pair(&home, &["[r+5]"]).code(2).notes("no prompt given");
     assert!(home.all().is_empty());
     pair(&home, &["[r=1] go"]).ok();
     assert_eq!(state(&home)["remaining"], 0);
@@ -180,7 +180,7 @@ fn a_worker_that_fails_is_the_instructors_to_deal_with() {
         wise,
         "cat > /dev/null; echo half; echo worker-trouble >&2; exit 3",
     );
-    pair(&home, &["go"])
+    pair(&home, &["go", "--keep-going"])
         .ok()
         .notes("passing the error to the instructor");
     let told = thread(&home, "instructor");
@@ -215,7 +215,7 @@ fn a_worker_that_is_silent_for_too_long_is_told_of_too() {
         "[agents.slow]\ncommand = \"sh\"\nargs = [\"-c\", \"sleep 60\"]\nidle_timeout = \"1s\"\n";
     std::fs::write(&settings, format!("{old}{slow}")).unwrap();
     home.run(&["pair", "go", "--instructor", "boss", "--worker", "slow"])
-        .ok();
+        .code(6);
     let report = thread(&home, "instructor")[2].2.clone();
     assert!(
         report.starts_with("Worker says: [ERROR: ") && report.contains("1 s"),
@@ -411,7 +411,7 @@ fn each_store_keeps_all_of_it() {
         let home = Home::with(backend);
         home.script_agent("boss", &planner(2));
         home.script_agent("hand", MARKING);
-        pair(&home, &["go", "-r", "1"]).ok();
+        pair(&home, &["go", "-r", "1"]).code(1);
         home.run(&["store", "rebuild"]).ok();
         let before = state(&home);
         assert_eq!(
@@ -443,7 +443,7 @@ fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
     let args = ["pair", "-c", "never mind", "--instructor", "brief"];
     home.run(&args).ok().notes("continuing in a fork");
     std::fs::write(home.path().join("go"), "").unwrap();
-    running.end().ok();
+    running.end().code(1);
     let mut rounds: Vec<u64> = home
         .all()
         .iter()

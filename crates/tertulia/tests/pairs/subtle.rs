@@ -42,6 +42,6 @@ fn a_budget_alone_needs_a_session() {
     let home = home("echo DONE", "echo x");
     pair(&home, &["-p", "[r=3]"])
         .code(2)
-        .notes("there is no prompt");
+        .notes("no prompt given");
     assert!(home.all().is_empty());
 }

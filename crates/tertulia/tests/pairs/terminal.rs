@@ -30,10 +30,10 @@ fn the_first_ctrl_c_gives_the_floor_and_the_second_leaves() {
 #[test]
 fn what_was_left_undone_is_offered_and_never_done_unasked() {
     let home = home(&planner(2), MARKING);
-    pair(&home, &["go", "-r", "0"]).ok();
+    pair(&home, &["go", "-r", "0"]).code(1);
     // Without a budget it cannot continue, and says so.
     let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c"], &[]);
-    terminal.sees("has not been given to the worker: step-1", 1);
+    terminal.sees("The worker has not got this instruction: step-1", 1);
     terminal.sees("you> ", 1);
     terminal.types("[r+1]\n");
     terminal.sees("budget: 1 worker call left", 1);
@@ -44,7 +44,7 @@ fn what_was_left_undone_is_offered_and_never_done_unasked() {
     assert_eq!(marks(&home).len(), 2);
     // With a budget, the user is asked.
     let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c", "-r", "5"], &[]);
-    terminal.sees("Go on with it?", 1);
+    terminal.sees("Give the instruction to the worker?", 1);
     terminal.types("n\n");
     terminal.sees("you> ", 1);
     terminal.types("/exit\n");
@@ -52,7 +52,7 @@ fn what_was_left_undone_is_offered_and_never_done_unasked() {
     assert_eq!(marks(&home).len(), 2);
     let args = ["--no-color", "pair", "-c", "--notify"];
     let mut terminal = Terminal::open(&home, &args, &[]);
-    terminal.sees("has not been given to the worker: step-2", 1);
+    terminal.sees("The worker has not got this instruction: step-2", 1);
     terminal.sees("you> ", 1);
     terminal.types("[r=1]\n");
     terminal.sees("done (2 worker calls", 1);
@@ -78,8 +78,8 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
     assert_eq!(terminal.ends().0, 130);
     for (answer, left) in [("n\n", true), ("y\n", false)] {
         let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c"], &[]);
-        terminal.sees("The worker was cut off. Its instruction was: step-1", 1);
-        terminal.sees("Go on with it?", 1);
+        terminal.sees("The worker was interrupted: step-1", 1);
+        terminal.sees("Repeat the interrupted instruction?", 1);
         terminal.types(answer);
         terminal.sees("you> ", 1);
         terminal.types(CTRL_D);

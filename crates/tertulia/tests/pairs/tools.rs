@@ -269,7 +269,7 @@ fn a_provider_that_fails_the_worker_is_told_of() {
     let boss = "grep -q 'ERROR' && echo DONE || echo 'Tell worker: [[fail:401]]'";
     let world = world(boss);
     let args = ["pair", "go", "--instructor", "boss", "--worker", "a"];
-    world.run(&args).ok();
+    world.run(&args).code(6);
     let said = messages(&world.home.show("@"));
     let report = said
         .iter()

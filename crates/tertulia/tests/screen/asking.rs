@@ -6,7 +6,7 @@ use serde_json::json;
 use tertulia_testkit::terminal::Terminal;
 
 use super::agents::wanted;
-use super::stage::{leave, ready, status_says, talk, wrote};
+use super::stage::{leave, ready, status, status_says, talk, wrote};
 use crate::home::{Home, messages, until};
 
 /// Makes the demo agent use a tool, and waits until the permission dialog accepts answers.
@@ -31,8 +31,8 @@ fn a_command_runs_after_a_yes() {
     let home = Home::new();
     let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
     terminal.sees("demo wants to run a command");
-    terminal.sees("high risk");
-    terminal.sees("a: allow exactly this command until you leave");
+    terminal.sees("can change files");
+    terminal.sees("a: allow exactly this command in this session");
     terminal.sees("echo a > made");
     assert!(!home.project().join("made").exists());
     terminal.keys("y Enter");
@@ -122,6 +122,25 @@ fn denied_and_failed_calls_look_the_same_after_a_resume() {
 }
 
 #[test]
+fn a_rewind_names_the_files_that_stay_changed() {
+    let home = Home::new();
+    fs::write(home.project().join("kept"), "one\ntwo\nthree\n").unwrap();
+    let edit = json!({ "path": "kept", "old_text": "two", "new_text": "2" });
+    let mut terminal = asked(&home, "file_edit", &edit);
+    terminal.keys("y Enter");
+    terminal.sees("The tool said");
+    ready(&mut terminal);
+    // The change is seen without unfolding it.
+    terminal.sees("2 + 2");
+    terminal.keys("Esc Esc");
+    terminal.sees("Rewind to just before");
+    terminal.sees("1 file changed since, not put back: kept");
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
 fn a_change_is_shown_as_a_coloured_diff() {
     let home = Home::new();
     let path = home.project().join("kept");
@@ -129,7 +148,7 @@ fn a_change_is_shown_as_a_coloured_diff() {
     let edit = json!({ "path": "kept", "old_text": "two", "new_text": "2 漢字" });
     let mut terminal = asked(&home, "file_edit", &edit);
     terminal.sees("demo wants to edit kept (+1 −1)");
-    terminal.sees("medium risk");
+    terminal.sees("edits a file");
     let colours = terminal.look(|screen| {
         ["2 - two", "2 + 2 漢字"].map(|words| {
             let (row, column) = screen.place_of(words).unwrap();
@@ -143,11 +162,9 @@ fn a_change_is_shown_as_a_coloured_diff() {
     leave(&mut terminal);
     // The change is on the card, with its place, also after a resume.
     let mut terminal = talk(&home, &["-c"]);
-    terminal.sees("▸ Edit kept +1 −1 ✓");
-    terminal.keys("^o a");
+    terminal.sees("▾ Edit kept +1 −1 ✓");
     terminal.sees("2 - two");
     terminal.sees("2 + 2 漢字");
-    terminal.keys("Esc");
     leave(&mut terminal);
 }
 
@@ -217,7 +234,10 @@ fn what_is_typed_before_the_question_is_no_answer() {
     home.settings("[agents.demo]\npace = 20\n");
     let mut terminal = talk(&home, &[]);
     let words = wanted("shell", &json!({ "command": "echo a > made" }));
-    terminal.type_text(&format!("{words}\nyay, yes"));
+    terminal.type_text(&format!("{words}\n"));
+    // What comes in the same moment would be a paste.
+    terminal.wait_for("it is sent", |screen| !status(screen).contains("● ready"));
+    terminal.type_text("yay, yes");
     status_says(&mut terminal, "needs you");
     assert!(!home.project().join("made").exists());
     // While the input has text, letters go there, and Tab returns to the dialog.

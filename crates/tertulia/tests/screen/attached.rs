@@ -59,7 +59,7 @@ impl Drop for Server {
 /// Returns the server's sessions.
 fn talks(home: &Home) -> Vec<serde_json::Value> {
     let told = home.run(&["ps", "--json"]).ok().json();
-    told["talks"].as_array().unwrap().clone()
+    told["sessions"].as_array().unwrap().clone()
 }
 
 #[test]

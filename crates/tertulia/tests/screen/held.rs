@@ -13,9 +13,9 @@ use crate::running::Running;
 
 /// Opens the newest session a second time, and waits for the question.
 fn second(home: &Home, args: &[&str]) -> Terminal {
-    let mut terminal = talk(home, args);
-    terminal.sees("Another program has this session open");
-    terminal.sees("←→ choose");
+    let mut terminal = open(home, args).with_clear_keys();
+    terminal.sees("This session is open elsewhere");
+    terminal.sees("Enter read only");
     terminal
 }
 
@@ -26,14 +26,14 @@ fn it_is_read_along_and_taken_over_and_back() {
         let mut first = talk(home, &["-c"]);
         let mut other = second(home, &["-c"]);
         other.sees(&format!("process {}", first.pid().as_raw_nonzero()));
-        other.keys("r");
+        other.keys("r Enter");
         status_says(&mut other, "read only");
         say(&mut first, "echo from the first", "from the first");
         other.sees("from the first");
         // What is written meanwhile waits in the input.
         other.type_text("echo from the second\n");
-        other.sees("←→ choose");
-        other.keys("t");
+        other.sees("Enter read only");
+        other.keys("t Enter");
         status_says(&mut other, "saved");
         // The first one finds out without writing, and reads along.
         status_says(&mut first, "read only");
@@ -98,8 +98,8 @@ fn an_answer_is_seen_while_it_is_written() {
     let mut first = Running::start(&home, &["-r", &id, "--agent", "slow", "-p", "count"]);
     first.until("text");
     let mut other = open(&home, &["-c"]).with_clear_keys();
-    other.sees("←→ choose");
-    other.keys("r");
+    other.sees("Enter read only");
+    other.keys("r Enter");
     other.sees("one");
     assert!(!other.contents().contains("three"));
     std::fs::write(home.project().join("go"), "").unwrap();
@@ -135,9 +135,10 @@ fn a_prompt_on_the_command_line_waits_for_the_answer() {
     let home = Home::new();
     let id = home.say("echo shared");
     let mut first = talk(&home, &["-c"]);
-    let mut other = second(&home, &["-c", "echo later"]);
+    let mut other = open(&home, &["-c", "echo later"]).with_clear_keys();
     other.sees("you> echo later");
-    other.keys("f");
+    other.sees("Tab answer");
+    other.keys("Tab f Enter");
     status_says(&mut other, "saved");
     other.type_text("\n");
     other.wait_for("the answer", |screen| screen.rows_with("later") >= 2);
@@ -173,15 +174,15 @@ fn a_fork_is_made_with_its_first_message() {
             other.sees("echo shared");
             other.keys("Enter");
         }
-        other.sees("←→ choose");
-        other.keys("f");
+        other.sees("Enter read only");
+        other.keys("f Enter");
         other.sees("your next message goes to a fork");
         other.type_text("/new\n");
         other.sees("say something, or / for commands");
     }
     leave(&mut other);
     let mut other = second(&home, &["--resume", &id]);
-    other.keys("f");
+    other.keys("f Enter");
     other.sees("your next message goes to a fork");
     assert_eq!(home.all().len(), 1, "nothing was said");
     // It is sent with one Enter.

@@ -103,7 +103,7 @@ fn ctrl_c_twice_leaves_from_everywhere() {
     for (opening, seen) in [
         ("F1", "Help"),
         ("^o", "full transcript"),
-        ("Esc Esc", "Rewind to before"),
+        ("Esc Esc", "Rewind to just before"),
     ] {
         let home = Home::new();
         let mut terminal = talk(&home, &[]);
@@ -206,10 +206,10 @@ fn two_screens_on_one_talk() {
     let home = Home::new();
     home.say("echo shared");
     let mut first = talk(&home, &["-c"]);
-    let mut second = talk(&home, &["-c"]);
-    second.sees("←→ choose");
-    second.keys("f");
-    second.sees_no_more("Another program has");
+    let mut second = open(&home, &["-c"]).with_clear_keys();
+    second.sees("Enter read only");
+    second.keys("f Enter");
+    second.sees_no_more("This session is open elsewhere");
     say(&mut first, "echo of the first", "of the first");
     say(&mut second, "echo of the second", "of the second");
     leave(&mut first);

@@ -1,8 +1,10 @@
 //! Navigation: help, the full transcript, scrolling, rewinding, copying.
 
+use std::os::unix::fs::PermissionsExt;
+
 use tertulia_testkit::terminal::Terminal;
 
-use super::stage::{leave, ready, say, status_says, talk, wrote};
+use super::stage::{leave, open_with, ready, say, status_says, talk, wrote};
 use crate::home::{Home, until};
 
 /// A session of many lines.
@@ -80,7 +82,7 @@ fn esc_twice_goes_back_to_what_was_said() {
     let mut terminal = long(&home);
     let first = home.all()[0]["id"].as_str().unwrap().to_owned();
     terminal.keys("Esc Esc");
-    terminal.sees("Rewind to before");
+    terminal.sees("Rewind to just before");
     terminal.sees("echo answer number 8");
     terminal.keys("Down");
     terminal.wait_for("another is chosen", |screen| {
@@ -108,7 +110,7 @@ fn esc_esc_esc_leaves_everything_as_it_is() {
     let mut terminal = talk(&home, &[]);
     say(&mut terminal, "echo one", "one");
     terminal.keys("Esc Esc");
-    terminal.sees("Rewind to before");
+    terminal.sees("Rewind to just before");
     terminal.keys("Esc");
     ready(&mut terminal);
     leave(&mut terminal);
@@ -139,6 +141,37 @@ fn what_is_dragged_over_is_copied() {
         String::from_utf8_lossy(&copied[0]),
         "Y29weSBtZSDmvKIKYW5kIG1l"
     );
+}
+
+/// tmux ignores the sequence that copies, unless it is told otherwise.
+#[test]
+fn in_tmux_the_text_is_also_handed_to_tmux() {
+    let home = Home::new();
+    let copied = home.path().join("copied");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" > '{0}.args'; cat > '{0}'\n",
+        copied.display()
+    );
+    let tmux = home.folder("bin").join("tmux");
+    std::fs::write(&tmux, script).unwrap();
+    std::fs::set_permissions(&tmux, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.path().join("bin").display());
+    let variables = [("TMUX", "/tmp/tmux-0/default,1,0"), ("PATH", path.as_str())];
+    let mut terminal = open_with(&home, &[], &variables).with_clear_keys();
+    ready(&mut terminal);
+    say(&mut terminal, "echo to be copied", "to be copied");
+    terminal.keys("^o");
+    status_says(&mut terminal, "full transcript");
+    terminal.keys("V y");
+    until("tmux has it", || {
+        let text = std::fs::read_to_string(&copied).unwrap_or_default();
+        text.contains("to be copied").then_some(())
+    });
+    let arguments = std::fs::read_to_string(copied.with_extension("args")).unwrap();
+    assert_eq!(arguments, "load-buffer -w -\n");
+    until("the terminal has it, too", || {
+        (terminal.clipboard().len() == 1).then_some(())
+    });
 }
 
 #[test]

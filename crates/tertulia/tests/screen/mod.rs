@@ -10,6 +10,7 @@ mod lines;
 mod load;
 mod looking;
 mod picking;
+mod questions;
 mod rough;
 mod sealed;
 mod shape;

@@ -141,9 +141,9 @@ fn a_talk_goes_into_the_trash_after_a_y() {
     until("it is in the trash", || {
         (home.all().len() == 3).then_some(())
     });
-    terminal.sees("\"echo about plums\" is in the trash");
+    terminal.sees("\"echo about plums\" moved to trash");
     terminal.keys("Alt+u");
-    terminal.sees("\"echo about plums\" is out of the trash again");
+    terminal.sees("undone: \"echo about plums\" restored from the trash");
     chosen(&mut terminal, "about plums");
     assert_eq!(home.all().len(), 4);
     // The same from inside a session.
@@ -152,7 +152,7 @@ fn a_talk_goes_into_the_trash_after_a_y() {
     terminal.type_text("/rename Plums\n");
     terminal.sees("renamed to \"Plums\"");
     terminal.type_text("/undo\n");
-    terminal.sees("the title is \"echo about plums\" again");
+    terminal.sees("undone: renamed to \"echo about plums\"");
     leave(&mut terminal);
 }
 

@@ -273,7 +273,7 @@ fn the_list_and_the_question_are_resized() {
     ready(&mut terminal);
     let words = agents::wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\n"));
-    terminal.sees("high risk");
+    terminal.sees("can change files");
     for size in [Size::new(24, 6), Size::new(120, 40), SIZE] {
         terminal.resize(size);
         terminal.wait_for("the answers", |screen| {

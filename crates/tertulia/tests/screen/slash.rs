@@ -147,7 +147,8 @@ fn compact_sums_up() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/compact\n");
-    terminal.sees("context summarised; the log keeps every message");
+    terminal.sees("(o shows it).");
+    assert!(!terminal.contents().contains("the log keeps every message"));
     ready(&mut terminal);
     leave(&mut terminal);
 }
@@ -191,6 +192,7 @@ fn a_model_is_chosen_and_the_session_goes_on() {
     // Text typed next does not select a model, and one that is not listed is asked about.
     terminal.type_text("/model oops\n");
     terminal.sees("'oops' is not listed by demo; use it anyway?");
+    terminal.sees("Enter no");
     terminal.keys("Esc");
     ready(&mut terminal);
     // What is in the input stays there.
@@ -290,4 +292,47 @@ fn every_way_of_leaving() {
         assert!(!terminal.is_alternate());
         assert_eq!(home.said("@").len(), 2);
     }
+}
+
+/// The policy that the user chose last holds wherever the screen goes.
+#[test]
+fn a_tightened_policy_does_not_come_back() {
+    let home = Home::new();
+    let earlier = home.say("echo earlier");
+    let mut terminal = talk(&home, &["--approve", "all"]);
+    say(&mut terminal, "echo the first words", "the first words");
+    status_says(&mut terminal, "approve: all");
+    terminal.type_text("/approve ask\n");
+    terminal.wait_for("it is tightened", |screen| !screen.has("approve: all"));
+    let is_tight = |terminal: &mut Terminal, words: &str| {
+        terminal.sees(words);
+        ready(terminal);
+        shows(terminal, "/permissions", &["tool policy: ask"]);
+    };
+    terminal.type_text("/fork\n");
+    is_tight(&mut terminal, "── restored: 2 messages");
+    terminal.type_text("/new\n");
+    is_tight(&mut terminal, "Last session:");
+    terminal.type_text(&format!("/resume {}\n", short(&earlier)));
+    is_tight(&mut terminal, "echo earlier");
+    leave(&mut terminal);
+}
+
+/// A session that is resumed elsewhere works in its own folder, and so does the next one.
+#[test]
+fn a_new_session_works_where_the_one_before_did() {
+    let home = Home::new();
+    let own = home.folder("own");
+    let first = home.prepare(&["chat", "-p", "echo earlier", "--name", "first"]);
+    first.folder(&own).run().ok();
+    let mut terminal = talk(&home, &["--approve", "all", "-r", "first"]);
+    status_says(&mut terminal, "in own");
+    terminal.type_text("/new\n");
+    terminal.sees("Last session:");
+    ready(&mut terminal);
+    status_says(&mut terminal, "in own");
+    let writes = r#"use file_write {"path":"made","content":"x"}"#;
+    say(&mut terminal, writes, "The tool said");
+    assert!(own.join("made").exists() && !home.project().join("made").exists());
+    leave(&mut terminal);
 }

@@ -230,7 +230,10 @@ fn a_queued_message_is_edited_and_removed() {
     let mut terminal = talk(&home, &["--agent", "slow"]);
     terminal.type_text("first\n");
     terminal.sees("begun");
-    terminal.type_text("second\nthird\n");
+    // Both at once would be a paste.
+    terminal.type_text("second\n");
+    terminal.sees("queued: second");
+    terminal.type_text("third\n");
     terminal.sees("queued: second (+1) · ↑ edit");
     terminal.keys("Up");
     wrote(&mut terminal, &["third"]);

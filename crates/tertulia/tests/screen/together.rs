@@ -6,12 +6,6 @@ use super::stage::{leave, open, ready, say, status, status_says, talk};
 use crate::home::Home;
 use crate::teams::cast::{Cast, speakers};
 
-/// Waits until a dialog accepts answers, which it does only after it could be read.
-#[track_caller]
-fn awake(terminal: &mut Terminal) {
-    terminal.sees("←→ choose");
-}
-
 fn cast() -> Cast {
     Cast::of(&["ada", "ben", "cleo"], &["ann", "zoe"])
 }
@@ -78,9 +72,9 @@ fn members_are_completed_and_have_their_colours() {
 /// Waits for the dialog, and until it accepts answers.
 #[track_caller]
 fn is_asked(terminal: &mut Terminal) {
-    terminal.sees("Resume an earlier session?");
-    terminal.sees("R resume");
-    terminal.sees("Enter answer");
+    terminal.sees("Resume the earlier session of");
+    terminal.sees("[R] Resume");
+    terminal.sees("Esc decide later");
 }
 
 #[test]
@@ -89,7 +83,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     cast.turn(&["--as", "ann", "[NEXT: ada] first words"]);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     is_asked(&mut terminal);
-    terminal.keys("r");
+    terminal.keys("r Enter");
     terminal.sees("first words");
     terminal.sees("Ada speaks.");
     terminal.sees("restored: 2 messages");
@@ -97,7 +91,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     leave(&mut terminal);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     is_asked(&mut terminal);
-    terminal.keys("n");
+    terminal.keys("n Enter");
     ready(&mut terminal);
     terminal.type_text("[NEXT: ben] anew\n");
     terminal.sees("Ben speaks.");
@@ -128,8 +122,7 @@ fn the_team_that_was_named_goes_on_with_the_earlier_session() {
         }
         let mut terminal = open(&cast.home, &["team", "./second.json", "--as", "ann"]);
         is_asked(&mut terminal);
-        awake(&mut terminal);
-        terminal.keys("r");
+        terminal.keys("r Enter");
         terminal.sees("no longer in the team: Ada");
         // The suggested command works here.
         terminal.sees("/team map");
@@ -162,8 +155,7 @@ fn whoever_wants_neither_is_back_where_they_were() {
     let mut terminal = talk(&cast.home, &["--agent", "demo"]);
     say(&mut terminal, "echo before the team", "before the team");
     terminal.type_text("/team deploy team.json\n");
-    terminal.sees("Resume an earlier session?");
-    awake(&mut terminal);
+    is_asked(&mut terminal);
     terminal.keys("Esc");
     terminal.sees("restored: 2 messages");
     terminal.sees("echo before the team");

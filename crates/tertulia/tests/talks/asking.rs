@@ -36,10 +36,10 @@ fn a_command_is_shown_and_runs_after_a_yes() {
         assert!(!home.project().join("made").exists());
         terminal.types(answer);
         let shown = leave(terminal, 1);
-        assert!(
-            shown.contains("wants to run a command, high risk\r\n  echo a > made\r\n"),
-            "{shown}"
-        );
+        let folder = home.project().display().to_string();
+        let asked =
+            format!("wants to run a command, high risk, in {folder}\r\n  echo a > made\r\n");
+        assert!(shown.contains(&asked), "{shown}");
         assert!(home.project().join("made").exists());
     }
 }
@@ -104,7 +104,7 @@ fn always_means_the_same_command_and_no_other() {
     let mut terminal = asked(&home, &wanted_command("echo a >> made"));
     terminal.types("a\n");
     // Allowing every such call needs a second confirmation.
-    terminal.sees("Allow exactly this command until you leave?", 1);
+    terminal.sees("Allow exactly this command in this session?", 1);
     assert!(!home.project().join("made").exists());
     terminal.types("y\n");
     terminal.sees("always allowed: shell echo a >> made", 1);
@@ -146,7 +146,7 @@ fn an_answer_that_is_none_is_asked_for_again() {
     terminal.types(b"\xff\xfe\n");
     terminal.sees(QUESTION, 5);
     terminal.types("a\n");
-    terminal.sees("until you leave?", 1);
+    terminal.sees("in this session?", 1);
     terminal.types("no\n");
     terminal.sees(QUESTION, 6);
     terminal.types("n\n");

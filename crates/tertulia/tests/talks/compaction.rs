@@ -149,7 +149,7 @@ fn a_summary_that_fails_leaves_the_talk_going(api: Api) {
     let args = ["chat", "-c", "--agent", "a", "-p", &failing];
     world.run(&args).code(6);
     let noted = go_on(&world, &format!("[[fail:none]] {}", long("gamma")));
-    assert!(noted.contains("could not be summed up"), "{noted}");
+    assert!(noted.contains("could not be summarised"), "{noted}");
     assert_eq!(summaries(&world.home).len(), 0);
     assert_eq!(world.home.said("@").last().unwrap(), "so be it");
     let last = world.questions().pop().unwrap();
@@ -165,7 +165,7 @@ fn too_long_for_the_provider_is_summed_up_and_asked_again(api: Api) {
     world.ask(&long("alpha")).ok();
     go_on(&world, &long("beta"));
     let noted = go_on(&world, "[[fail:overflow:times=1]] [[say:it fits]]");
-    assert!(noted.contains("summing up"), "{noted}");
+    assert!(noted.contains("summarising"), "{noted}");
     assert_eq!(world.home.said("@").last().unwrap(), "it fits");
     assert_eq!(summaries(&world.home).len(), 1);
     let session = world.home.show("@");
@@ -272,7 +272,7 @@ fn by_hand_a_failure_is_told_as_one() {
     let mut terminal = Terminal::open(&world.home, &["--no-color", "-c"], &[]);
     terminal.sees("you> ", 1);
     terminal.types("/compact\n");
-    terminal.sees("could not be summed up", 1);
+    terminal.sees("could not be summarised", 1);
     terminal.sees("you> ", 2);
     terminal.types(CTRL_D);
     let (_, shown) = terminal.ends();

@@ -124,14 +124,15 @@ fn from_another_folder_a_program_goes_on_where_its_session_began() {
     let id = session["sessions"][0]["id"].as_str().unwrap().to_owned();
     let go_on = ["chat", "-r", &id, "-p", "the second words"];
     let output = stage.home.run(&go_on).ok();
-    output.notes(&format!("claude works in {}", began.display()));
+    output.notes(&format!("Working in {}", began.display()));
     let folder = |run: usize| fs::read_to_string(stage.log(&format!("pwd.{run}"))).unwrap();
     assert_eq!(folder(2), folder(1));
     assert_eq!(stage.resumed(2).as_deref(), Some("native-1"));
     // If that folder is gone, a new session begins, with a note.
     fs::remove_dir_all(&began).unwrap();
-    let output = stage.home.run(&go_on).ok();
-    output.notes("is gone").notes("begins another here");
+    stage.home.run(&go_on).code(2).notes("is gone");
+    let moved = ["chat", "-r", &id, "--here", "-p", "the second words"];
+    stage.home.run(&moved).ok();
     assert_eq!(stage.resumed(3), None);
     assert_eq!(folder(3).trim(), stage.home.project().to_str().unwrap());
     assert!(stage.given(3).1.contains("the first words"));

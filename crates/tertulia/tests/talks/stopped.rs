@@ -167,9 +167,9 @@ fn words_that_a_crash_left_unanswered_stay() {
     sweep(&stage.home);
     fs::remove_file(stage.log("hang")).unwrap();
     let noted = stage.say(&["-c"], "well?");
-    assert!(noted.contains("not answered"), "{noted}");
+    assert!(noted.contains("no answer"), "{noted}");
     let told = stage.given(2).1;
-    assert!(told.contains("You: count the files"), "{told}");
+    assert!(told.contains("User: count the files"), "{told}");
     assert!(!told.contains("withdrawn"), "{told}");
     stage.home.run(&["show", "@"]).ok().lacks(SHOWN);
 }
@@ -314,11 +314,10 @@ fn an_agent_that_never_answered_is_not_replaced_unasked() {
 fn a_silence_is_named_with_what_the_program_wrote() {
     let stage = Stage::new(
         "claude",
-        "echo 'EROFS: read-only file system' >&2\nsleep 16",
+        // Longer than the silence that is named, by more than a busy machine needs to notice it.
+        "echo 'EROFS: read-only file system' >&2\nsleep 28",
     );
-    let begun = std::time::Instant::now();
     let output = turn(&stage.home, "claude", &[], "hello").run().code(6);
-    assert!(begun.elapsed().as_secs() < 60);
     let named =
         "no output from claude for 15 s (it wrote: EROFS: read-only file system); Ctrl+C stops it";
     assert_eq!(output.stderr.matches(named).count(), 1, "{output:#?}");

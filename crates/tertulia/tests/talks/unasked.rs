@@ -88,7 +88,7 @@ fn a_key_then_an_ollama_then_a_program_then_the_demo() {
     machine
         .ask(&[silent])
         .notes("Using demo")
-        .notes("there is no key, no Ollama and no agent program")
+        .notes("found no API key, Ollama or agent program")
         .says("I am the demo agent");
 }
 

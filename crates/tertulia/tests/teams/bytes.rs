@@ -76,7 +76,8 @@ fn markers_in_code_move_nobody() {
     let entries = session["entries"].as_array().unwrap();
     assert!(entries.iter().all(|entry| entry["type"] != "tasked"));
     // Markers in a person's code have no effect either.
-    let document = cast.turn(&["see `[NEXT: ada]` and\n```\n[NEXT: ben]\n```"]);
+    let words = "see `[NEXT: ada]` and\n```\n[NEXT: ben]\n```";
+    let document = cast.turn(&["--keep-going", words]);
     assert_eq!(speakers(said_in(&document)), ["ann"]);
 }
 

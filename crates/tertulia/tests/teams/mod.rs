@@ -4,6 +4,7 @@
 mod bytes;
 pub mod cast;
 mod ending;
+mod failing;
 mod file;
 mod hostile;
 mod prompts;

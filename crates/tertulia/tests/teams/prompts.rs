@@ -69,7 +69,7 @@ fn round() -> (Cast, Vec<Value>) {
     for name in agents {
         cast.says(name, format!("{name} replies."));
     }
-    cast.turn(&["Good morning.\n[TEAM_TASK: Count]"]);
+    cast.turn(&["--keep-going", "Good morning.\n[TEAM_TASK: Count]"]);
     let words = "Well?\n[NEXT: my-claude, codex!P1, gemini2, other!P3]";
     let document = cast.turn(&["-c", words]);
     (cast, said_in(&document).to_vec())
@@ -343,7 +343,7 @@ fn with_api(api: Api) -> (Cast, FakeProvider) {
 }
 
 fn ask_api(cast: &Cast, args: &[&str]) -> Value {
-    let args = [&["--output-format", "json"], args].concat();
+    let args = [&["--output-format", "json", "--keep-going"], args].concat();
     let output = cast
         .prepare(&args)
         .env("TEST_KEY", "lantern-meadow-4417-harbour")

@@ -141,7 +141,7 @@ fn a_seat_is_only_given_away_by_who_has_left_and_to_their_like() {
     cast.run(&args)
         .code(2)
         .notes("not both people or both agents");
-    cast.run(&["-c", "--map", "ada=cleo", "hm"])
+    cast.run(&["-c", "--map", "ada=cleo", "[NEXT: cleo] hm"])
         .ok()
         .lacks("no longer in the team");
 }

@@ -42,7 +42,14 @@ fn a_run_as_one_document() {
     home.run(&["team", "init"]).ok();
     let args = ["team", "demo", "hello", "--output-format", "json"];
     let document = home.run(&args).ok().json();
-    let fields = ["messages", "session_id", "status", "usage", "waiting_for"];
+    let fields = [
+        "errors",
+        "messages",
+        "session_id",
+        "status",
+        "usage",
+        "waiting_for",
+    ];
     assert_eq!(keys(&document), fields);
     assert_eq!(order(&document), ["you", "ada", "ben", "cleo"]);
     assert_eq!(
@@ -117,10 +124,10 @@ fn a_run_as_a_stream() {
 #[test]
 fn who_names_nobody_speaks_to_the_first_human() {
     let cast = Cast::of(&["ada"], &["ann", "zoe"]);
-    let output = cast.run(&["--as", "zoe", "good morning"]).ok();
-    output.notes("nobody was addressed");
+    let output = cast.run(&["--as", "zoe", "good morning"]).code(6);
+    output.notes("nobody was asked");
     assert_eq!(cast.asked("ada"), 0);
-    let document = cast.turn(&["--as", "zoe", "good morning"]);
+    let document = cast.turn(&["--as", "zoe", "--keep-going", "good morning"]);
     assert_eq!(order(&document), ["zoe"]);
     assert_eq!(
         (&document["status"], &document["waiting_for"]),
@@ -136,7 +143,8 @@ fn who_names_nobody_speaks_to_the_first_human() {
 fn names_are_asked_in_their_order_and_by_urgency() {
     let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
     let check = |words: &str, expected: &[&str]| {
-        assert_eq!(order(&cast.turn(&[words])), expected, "{words}");
+        let document = cast.turn(&["--keep-going", words]);
+        assert_eq!(order(&document), expected, "{words}");
     };
     check("[NEXT: ada, ben] go", &["ann", "ada", "ben"]);
     check("[next:BEN,  Ada ] go", &["ann", "ben", "ada"]);
@@ -190,14 +198,16 @@ fn an_agents_urgent_word_comes_first() {
 #[test]
 fn names_that_are_nobodys_are_said() {
     let cast = Cast::of(&["ada", "ben"], &["ann", "zoe"]);
-    let output = cast.run(&["--as", "zoe", "[NEXT: nobody, noone] go"]).ok();
+    let output = cast
+        .run(&["--as", "zoe", "[NEXT: nobody, noone] go"])
+        .code(6);
     let output = output
         .notes("'nobody' or 'noone'")
         .notes("ada, ben, ann, zoe");
     output.notes("nobody was asked");
     assert_eq!((cast.asked("ada"), cast.asked("ben")), (0, 0));
     // It is the writer's turn again.
-    let document = cast.turn(&["--as", "zoe", "[NEXT: nobody] go"]);
+    let document = cast.turn(&["--as", "zoe", "--keep-going", "[NEXT: nobody] go"]);
     assert_eq!(document["waiting_for"], "zoe");
     // Names that resolve are prompted.
     let output = cast.run(&["--as", "zoe", "[NEXT: nobody, ben] go"]).ok();
@@ -508,7 +518,7 @@ fn words_that_are_too_long_are_refused_before_anything_is_done() {
 fn without_people_or_words_nothing_begins() {
     let cast = Cast::of(&["ada", "ben"], &["ann"]);
     for words in [&[][..], &[""], &[" \n"]] {
-        cast.run(words).code(2).notes("there is no prompt");
+        cast.run(words).code(2).notes("no prompt given");
     }
     let mut lonely = cast;
     lonely.change(|document| {

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::cast::{Cast, said_in, speakers};
-use crate::home::{Backend, Home, Output, until};
+use crate::home::{Backend, Home, Output, until, until_kept};
 use crate::pty::CTRL_C;
 use crate::running::{SLOW, agents_of, sweep};
 
@@ -30,7 +30,7 @@ fn failures(session: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Checks that Ada alone fails with exit code 6, that the turn succeeds with Ben after her, and
+/// Checks that Ada alone fails with exit code 6, that the turn goes on with Ben after her, and
 /// that Ben can be prompted after a resume, in a new process and in the same one. Returns the
 /// output and the failure.
 fn never_stops_the_others(cast: &Cast, kind: &str) -> (Output, Value) {
@@ -48,8 +48,9 @@ fn the_others_say(well: &str, cast: &Cast, kind: &str) -> (Output, Value) {
     );
     assert_eq!(session["status"], "paused");
     cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(well);
-    let document = cast.turn(&["[NEXT: ada, ben] go"]);
-    assert_eq!(document["status"], "completed");
+    let args = ["--output-format", "json", "[NEXT: ada, ben] go"];
+    let document = cast.run(&args).code(6).json();
+    assert_eq!(document["status"], "failed");
     let names = speakers(said_in(&document));
     assert_eq!(names.last(), Some(&"ben"), "{names:?}");
     let mut terminal = cast.open(&["[NEXT: ada] go"]);
@@ -85,7 +86,7 @@ fn one_that_crashes_in_the_middle() {
     let cast = cast();
     cast.does("ada", "printf 'half an ans'; exit 3");
     never_stops_the_others(&cast, "failed");
-    let document = cast.turn(&["[NEXT: ada, ben] go"]);
+    let document = cast.turn(&["[NEXT: ada, ben] go", "--keep-going"]);
     assert_eq!(speakers(said_in(&document)), ["ann", "ada", "ben"]);
     let half = &said_in(&document)[1];
     assert_eq!(
@@ -126,13 +127,13 @@ fn one_that_hangs() {
 #[test]
 fn one_that_says_nothing() {
     let cast = cast();
-    for (script, spoke) in [
-        ("true", &["ann", "ben"][..]),
-        ("printf '\\n \\n'", &["ann", "ada", "ben"]),
+    for (script, spoke, code) in [
+        ("true", &["ann", "ben"][..], 6),
+        ("printf '\\n \\n'", &["ann", "ada", "ben"], 0),
     ] {
         cast.does("ada", script);
-        let document = cast.turn(&["[NEXT: ada, ben] go"]);
-        assert_eq!(document["status"], "completed");
+        let args = ["--output-format", "json", "[NEXT: ada, ben] go"];
+        let document = cast.run(&args).code(code).json();
         assert_eq!(speakers(said_in(&document)), spoke);
         cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
     }
@@ -217,11 +218,12 @@ fn one_that_nobody_knows() {
 }
 
 #[test]
-fn the_exit_code_tells_only_of_an_end_by_failure() {
+fn the_exit_code_tells_of_any_failure() {
     let cast = cast();
     cast.does("ada", "exit 3");
     cast.run(&["[NEXT: ben, ada] go"]).code(6);
-    cast.run(&["[NEXT: ada, ben] go"]).ok();
+    cast.run(&["[NEXT: ada, ben] go"]).code(6);
+    cast.run(&["[NEXT: ada, ben] go", "--keep-going"]).ok();
     cast.run(&["[NEXT: ben] go"]).ok();
     // The same as JSON, with the messages.
     let output = cast
@@ -235,7 +237,7 @@ fn the_exit_code_tells_only_of_an_end_by_failure() {
     assert_eq!(speakers(said_in(&document)), ["ann", "ben"]);
     let output = cast
         .run(&["--output-format", "stream-json", "[NEXT: ada, ben] go"])
-        .ok();
+        .code(6);
     let errors = output
         .events()
         .into_iter()
@@ -340,10 +342,16 @@ fn killed_in_the_middle(cast: &Cast) {
     cast.says("ada", "Ada is first.");
     cast.does("ben", SLOW);
     let mut talk = cast.start(&["[NEXT: ada, ben, cleo] [TEAM_TASK: Count] go"]);
+    let id = talk.until("session.started")["session_id"].clone();
     while talk.until("turn.started")["speaker"] != "ben" {}
-    // Text read by now is more than a second old when the process is killed, and so is saved.
     let seen = talk.speaking_for(Duration::from_millis(100));
-    talk.speaking_for(Duration::from_millis(1500));
+    until_kept(
+        &cast.home.store_url(),
+        id.as_str().unwrap(),
+        seen.trim_end(),
+    );
+    // He is still speaking when the program is killed.
+    talk.until("text");
     talk.kill();
     sweep(&cast.home);
     let output = cast.run(&["-c", "[NEXT: cleo] go on"]).ok();
