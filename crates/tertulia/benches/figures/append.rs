@@ -177,6 +177,7 @@ fn fork_once(store: &dyn Store, id: SessionId, head: Head) {
         project: None,
         project_ids: Vec::new(),
         cwd: None,
+        terms: None,
         seal: None,
     });
     let mut new = said(0, String::new());

@@ -93,6 +93,7 @@ pub fn opening(id: SessionId, number: u64, project: &str) -> NewEntry {
             project: Some(project.to_owned()),
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
             seal: None,
         }),
     )

@@ -15,23 +15,38 @@
 
 mod append;
 mod compare;
-#[path = "../../tests/serve/crowd.rs"]
-mod crowd;
 #[path = "../../tests/home.rs"]
 #[allow(dead_code, reason = "the home of the tests; this needs a part of it")]
 mod home;
+#[cfg(feature = "web")]
+#[path = "../../tests/http"]
+mod http {
+    pub mod siege;
+    #[allow(dead_code, reason = "the page of the tests; this needs a part of it")]
+    pub mod stage;
+}
 mod logs;
 mod on_server;
+#[path = "../../tests/pairs/stage.rs"]
+#[allow(
+    dead_code,
+    reason = "the pairs of the tests; this needs a part of them"
+)]
+mod pair_stage;
+mod paired;
 mod reads;
 mod screen;
 mod sealed;
+#[path = "../../tests/serve"]
+mod serve {
+    pub mod crowd;
+    #[allow(
+        dead_code,
+        reason = "the clients of the tests; this needs a part of them"
+    )]
+    pub mod stage;
+}
 mod served;
-#[path = "../../tests/serve/stage.rs"]
-#[allow(
-    dead_code,
-    reason = "the clients of the tests; this needs a part of them"
-)]
-mod stage;
 mod table;
 mod teams;
 mod writers;
@@ -91,6 +106,9 @@ fn main() {
     }
     if wants("team") {
         teams::measure(&mut table);
+    }
+    if wants("pair") {
+        paired::measure(&mut table);
     }
     if wants("serve") {
         served::measure(&mut table);

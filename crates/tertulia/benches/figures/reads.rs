@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::query::{Filter, SearchQuery};
+use tertulia_core::query::{Filter, HitFilter, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_store::{NewSession, Progress, Store};
 use tertulia_testkit::ask::now;
@@ -219,8 +219,7 @@ fn ask(store: &dyn Store, words: &str) -> Duration {
     let query = SearchQuery {
         words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
-        speaker: None,
-        role: None,
+        said: HitFilter::default(),
         limit: 20,
     };
     let started = Instant::now();

@@ -59,6 +59,7 @@ impl Measured {
             project: Some("bench".to_owned()),
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         };
         if is_sealed {
             now(sessions.seal_new(start.id)).unwrap();

@@ -126,6 +126,7 @@ impl Talk {
             project: None,
             project_ids: Vec::new(),
             cwd: None,
+            terms: None,
         };
         let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
         let participants = Participants::Team {
