@@ -4,30 +4,24 @@ mod changes;
 mod export;
 mod overview;
 mod prompt_history;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use tertulia_agents::approval::{Approval, Permissions};
-use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::price::PriceTable;
 use tertulia_core::query::Row;
-use tertulia_core::session::SessionMeta;
 use tertulia_engine::error::ErrorBody;
-use tertulia_engine::event::Tone;
-use tertulia_engine::pair::text::lasting;
-use tertulia_engine::setup::{ChatAgent, Target};
-use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
+use tertulia_engine::setup::ChatAgent;
+use tertulia_engine::spec::AgentSpec;
 use tertulia_server::host::StoreChanges;
-use tertulia_store::LockHolder;
 use tertulia_tui::attach::{Attachment, Server};
-use tertulia_tui::effect::{IfOpen, Next};
+use tertulia_tui::effect::Next;
 use tertulia_tui::error::{TuiError, TuiResult};
 use tertulia_tui::host::{
     self, AgentRow, ExportFormat, Exported, Forked, Host, Models, Options, Undone,
@@ -37,22 +31,21 @@ use tertulia_tui::{Finished, links, theme};
 use tokio::runtime::Handle;
 
 use crate::args::GlobalArgs;
-use crate::commands::team;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
-use crate::participants::{self, Existing};
 use crate::retention;
 use crate::seal;
 use crate::serve::file_watch;
 use crate::serve::trouble::trouble;
 use crate::settings::{ScreenSettings, StoreUrl};
 use crate::signals::Signals;
-use crate::talk::opening::{Opening, Prepared};
-use crate::talk::{self, Sort, TalkArgs, target};
+use crate::talk::opening::Prepared;
+use crate::talk::{self, TalkArgs};
 use crate::teams;
-use crate::ui::{Told, Ui};
+use crate::ui::Ui;
 use prompt_history::PromptHistory;
+use shared::Shared;
 
 /// Editor of users who name none.
 const EDITOR: &str = "vi";
@@ -112,19 +105,6 @@ pub fn follow(
     result
 }
 
-/// Names the program that has a session open, for the user.
-fn holder_words(holder: &LockHolder, now: Timestamp) -> String {
-    let mut words = "another terminal".to_owned();
-    if let Some(host) = &holder.host {
-        words.push_str(&format!(" on {host}"));
-    }
-    if let Some(since) = holder.since {
-        words.push_str(&format!(" for {}", lasting(now.duration_since(since))));
-    }
-    words.push_str(&format!(" (process {})", holder.pid));
-    words
-}
-
 /// Runs the frontend, and prints what the last session leaves to say.
 fn show(
     first: Source,
@@ -156,205 +136,6 @@ fn show(
     let Finished { end, signal } = result?;
     let unsaved = talk::tell_end(end, ui);
     Ok(talk::exit_code(signal, unsaved))
-}
-
-/// What all sessions of a run share.
-struct Shared {
-    global: GlobalArgs,
-    /// Tool permissions and folder of the session that is shown: the next one has none that are looser,
-    /// and a new one works in the same folder.
-    terms: Mutex<(Permissions, Option<PathBuf>)>,
-    no_project_instructions: bool,
-    ephemeral: bool,
-    /// Whether new sessions are sealed, as the first one.
-    sealed: bool,
-    /// Holds output back, since the frontend owns the terminal.
-    ui: Mutex<Ui>,
-}
-
-impl Shared {
-    /// Takes over the flags of the first session.
-    fn new(args: &TalkArgs, global: &GlobalArgs, ui: &Ui) -> Arc<Shared> {
-        let mut held = Ui::new(global);
-        held.invocation = ui.invocation.clone();
-        held.hold();
-        Arc::new(Shared {
-            global: global.clone(),
-            terms: Mutex::new(match args.approve {
-                Some(mode) => (Permissions::said(mode.into()), None),
-                None => (Permissions::new(Approval::Ask), None),
-            }),
-            no_project_instructions: args.no_project_instructions,
-            ephemeral: args.ephemeral,
-            sealed: args.sealed,
-            ui: Mutex::new(held),
-        })
-    }
-
-    fn ui(&self) -> MutexGuard<'_, Ui> {
-        self.ui.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn terms(&self) -> MutexGuard<'_, (Permissions, Option<PathBuf>)> {
-        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands a prepared session over, with the messages of its preparation.
-    fn ready(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> host::Prepared {
-        let Prepared { opening, words } = prepared;
-        let options = &opening.setup.options;
-        *self.terms() = (options.rules.clone(), Some(options.folder.path.clone()));
-        // Prompts of a session that is not saved, or encrypted, are in no history.
-        let is_private = opening.args.ephemeral || opening.is_sealed();
-        host::Prepared {
-            ephemeral: opening.args.ephemeral,
-            picks: opening.args.opens_picker(),
-            prompt: words.map(|words| words.text),
-            last: last_session(&opening),
-            notices: told.into_iter().map(notice).collect(),
-            setup: opening.setup,
-            earlier: opening.earlier,
-            host: Arc::new(TuiHost::new(opening.workspace, self.clone(), is_private)),
-        }
-    }
-
-    /// Returns the first session. One that another program has open is shown first, unless a flag says
-    /// what to do.
-    fn first(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> CommandResult<Source> {
-        let Prepared { opening, words } = prepared;
-        match &opening.setup.target {
-            Target::Resume(row, _) if row.open && opening.args.asks_about_holder() => {
-                let row = row.as_ref().clone();
-                let followed = self.followed(row, opening.workspace, true, told)?;
-                Ok(Source::Followed(Box::new(host::Followed {
-                    prompt: words.map(|words| words.text),
-                    ..followed
-                })))
-            }
-            _ => {
-                let prepared = self.ready(Prepared { opening, words }, told);
-                Ok(Source::Local(Box::new(prepared)))
-            }
-        }
-    }
-
-    /// Describes a session that is only read, with the program that has it open.
-    fn followed(
-        self: &Arc<Shared>,
-        row: Row,
-        workspace: Workspace,
-        asks: bool,
-        told: Vec<Told>,
-    ) -> CommandResult<host::Followed> {
-        let row = workspace.unlocked(row)?;
-        let holder = workspace.wait(workspace.sessions.store().holder(row.meta.id))?;
-        let now = workspace.sessions.clock().now();
-        let mut notices: Vec<(Tone, String)> = told.into_iter().map(notice).collect();
-        if let Some(holder) = holder.as_ref().filter(|_| !asks) {
-            let words = format!("The session is open in {holder} and only read here.");
-            notices.push((Tone::Note, words));
-        }
-        let is_private = row.meta.seal.is_some();
-        Ok(host::Followed {
-            holder: holder.map(|holder| holder_words(&holder, now)),
-            row,
-            asks,
-            prompt: None,
-            notices,
-            host: Arc::new(TuiHost::new(workspace, self.clone(), is_private)),
-        })
-    }
-
-    /// Prepares an agent for a chat that is open.
-    fn chat_agent(&self, spec: AgentSpec, workspace: &Workspace) -> CommandResult<ChatAgent> {
-        let spec = SessionSpec {
-            participants: ParticipantSpec::Chat(spec),
-            no_project_instructions: self.no_project_instructions,
-            ..SessionSpec::default()
-        };
-        participants::chat_agent(&spec, None, workspace, &mut self.ui())
-    }
-
-    /// Prepares a session in the same way as the command line does.
-    fn prepare(self: &Arc<Shared>, next: &Next) -> CommandResult<Source> {
-        talk::enough_files()?;
-        let (resume, if_open) = match next {
-            Next::Resume { id, if_open, .. } => (Some(*id), *if_open),
-            Next::New { .. } | Next::Team { .. } | Next::Pair => (None, IfOpen::Ask),
-        };
-        let args = TalkArgs {
-            no_project_instructions: self.no_project_instructions,
-            ephemeral: self.ephemeral,
-            sealed: self.sealed && resume.is_none(),
-            take_over: if_open == IfOpen::TakeOver,
-            resume: resume.map(|id| Some(id.to_string())),
-            ..TalkArgs::default()
-        };
-        let ui = &mut *self.ui();
-        let workspace = talk::workspace(&args, &self.global, ui)?;
-        let row = match resume {
-            Some(id) => Some(workspace.wait(workspace.sessions.row(id))?),
-            None => None,
-        };
-        let row = match row {
-            Some(row) if row.open && matches!(if_open, IfOpen::Ask | IfOpen::Read) => {
-                let asks = if_open == IfOpen::Ask;
-                let followed = self.followed(row, workspace, asks, ui.take_held())?;
-                return Ok(Source::Followed(Box::new(followed)));
-            }
-            row => row,
-        };
-        let (permissions, folder) = self.terms().clone();
-        let args = TalkArgs {
-            approve: talk::next_policy(&permissions, row.as_ref()),
-            folder,
-            ..args
-        };
-        let earlier = match next {
-            Next::Team { config, fresh } => team::named(config, &args, *fresh, &workspace, ui)?,
-            _ => None,
-        };
-        let existing = Existing { row, mirror: None };
-        let mut opening = Opening::prepare(next.participants(), existing, args, workspace, ui)?;
-        opening.earlier = earlier;
-        let prepared = Prepared {
-            opening,
-            words: None,
-        };
-        let prepared = self.ready(prepared, ui.take_held());
-        Ok(Source::Local(Box::new(prepared)))
-    }
-}
-
-/// Returns the last session of the project, for a new one.
-fn last_session(opening: &Opening) -> Option<Box<SessionMeta>> {
-    let (Target::New(_), false) = (&opening.setup.target, opening.args.ephemeral) else {
-        return None;
-    };
-    let sort = match opening.setup.participants.kind() {
-        // The team command asks about an earlier session itself.
-        Kind::Team => return None,
-        kind => Sort::of(kind, None),
-    };
-    // A list that cannot be read must not keep a new session from starting.
-    let row = target::newest(sort, &opening.workspace).ok()??;
-    Some(Box::new(row.meta))
-}
-
-/// Converts a message of the command line for the transcript.
-fn notice(told: Told) -> (Tone, String) {
-    match told {
-        Told::Note(text) | Told::Data(text) => (Tone::Note, text),
-        Told::Warning(text) => (Tone::Warning, text),
-        Told::Error { message, hints, .. } => {
-            let mut text = message;
-            for hint in hints {
-                text.push_str("; ");
-                text.push_str(&hint);
-            }
-            (Tone::Error, text)
-        }
-    }
 }
 
 /// The program as the full-screen frontend sees it, with the workspace of one session.

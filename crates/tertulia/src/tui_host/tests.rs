@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use tertulia_core::clock::Clock;
-use tertulia_core::entry::Body;
+use tertulia_core::entry::{Body, Kind};
 use tertulia_core::id::SessionId;
 use tertulia_store::{Patience, Redaction, Sessions, Store};
 use tertulia_testkit::clock::still_clock;
