@@ -206,6 +206,12 @@ impl MessageQueue {
         state.queued().any(is) || state.running.as_ref().is_some_and(is)
     }
 
+    fn is_draft(&self, client_id: &str) -> bool {
+        let state = self.state();
+        let mut drafts = state.messages.iter().filter(|message| !message.is_queued);
+        drafts.any(|draft| draft.client_id == client_id)
+    }
+
     /// Returns the end of a message that was withdrawn.
     pub fn end_of(&self, client_id: &str) -> Option<WithdrawReason> {
         let state = self.state();
@@ -225,6 +231,10 @@ impl MessageQueue {
         }
         if let Some(reason) = self.end_of(&client_id) {
             return Ok(Put::Withdrawn(reason));
+        }
+        // An earlier process withdrew it.
+        if self.is_draft(&client_id) {
+            return Ok(Put::Withdrawn(WithdrawReason::Restarted));
         }
         let is_first = {
             let mut state = self.state();

@@ -168,6 +168,12 @@ async fn a_withdrawn_message_is_a_draft_and_everyone_is_told() {
         "{at_rest:?}"
     );
     assert!(queue.put(message("c", "three")).await.is_err());
+    // The next process does not send it either.
+    let (queue, _) = stage.queue().await;
+    let put = queue.put(message("a", "one")).await;
+    assert_eq!(put, Ok(Put::Withdrawn(WithdrawReason::Restarted)));
+    assert_eq!(queue.next().await, None);
+    assert_eq!(drafts(&queue), ["one", "two"]);
 }
 
 #[tokio::test]
