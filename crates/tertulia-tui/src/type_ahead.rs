@@ -19,6 +19,9 @@ pub struct TypeAhead {
     drafts: Vec<UnsentMessage>,
     /// Ids of the messages that were written here.
     own: HashSet<String>,
+    /// Ids of the messages that were taken back here. The session may tell of them once more, because it
+    /// is told later.
+    taken: HashSet<String>,
     /// What the session is to be told.
     commands: Vec<LiveCommand>,
 }
@@ -126,7 +129,8 @@ impl TypeAhead {
     }
 
     /// Shows what waits, as the session tells.
-    pub fn sync(&mut self, messages: Vec<UnsentMessage>) {
+    pub fn sync(&mut self, mut messages: Vec<UnsentMessage>) {
+        messages.retain(|message| !self.taken.contains(&message.client_id));
         let (queued, drafts): (Vec<_>, Vec<_>) =
             messages.into_iter().partition(|message| message.is_queued);
         self.drafts = drafts;
@@ -184,6 +188,7 @@ impl TypeAhead {
     }
 
     fn withdraw(&mut self, client_id: String) {
+        self.taken.insert(client_id.clone());
         self.commands.push(LiveCommand::Withdraw { client_id });
     }
 

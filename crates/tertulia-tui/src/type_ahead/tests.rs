@@ -144,6 +144,21 @@ fn words_come_back_to_the_screen_that_wrote_them() {
     assert!(other.is_empty());
 }
 
+/// The session may have told of a message before it learns that it was taken back, and cancels it, too.
+#[test]
+fn what_was_taken_back_comes_back_once() {
+    let mut ahead = queue(&["one"]);
+    ahead.hand_over(NOW);
+    let mut all = told(&ahead.take_commands());
+    assert_eq!(ahead.take_all(String::new()), ["one"]);
+    ahead.sync(all.clone());
+    assert!(ahead.is_empty());
+    assert!(!ahead.withdrawn(&all[0].client_id));
+    all[0].is_queued = false;
+    ahead.sync(all);
+    assert_eq!(ahead.drafts().len(), 0);
+}
+
 #[test]
 fn drafts_do_not_wait_and_are_taken_once() {
     let mut ahead = queue(&["one"]);
