@@ -153,6 +153,13 @@ pub fn is_known(folder: &Path, workspace: &Workspace) -> bool {
         .knows(folder)
 }
 
+/// Returns the folder of the session that is left, for a new session: if the user stands in it or has
+/// worked in it. One that was never confirmed is no folder to begin in.
+pub fn known_folder(folder: &Path, from: &Workspace) -> Option<PathBuf> {
+    let may_begin = folder == from.settings.cwd || is_known(folder, from);
+    may_begin.then(|| folder.to_owned())
+}
+
 /// Returns a place in which the user works already.
 fn known(folder: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<Place> {
     let from = workspace.settings.cwd.clone();

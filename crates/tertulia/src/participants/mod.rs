@@ -42,7 +42,7 @@ use folder::Place;
 use instructions::Instructions;
 
 pub use chat::chat_agent;
-pub use folder::is_known;
+pub use folder::{is_known, known_folder};
 pub use team::check_speaker;
 
 /// Options for opening a session, besides its participants.

@@ -60,6 +60,9 @@ pub struct TalkArgs {
     /// Folder of a new session, that of the session before it.
     #[arg(skip)]
     pub folder: Option<PathBuf>,
+    /// Tool policy without a word of the user, if it is tighter than that of the frontend.
+    #[arg(skip)]
+    pub default_policy: Option<Approval>,
     /// Don't save this session
     #[arg(long, visible_alias = "no-auto-save")]
     pub ephemeral: bool,
@@ -137,7 +140,7 @@ impl TalkArgs {
             sealed: self.sealed,
             // What a file holds goes on where its user is.
             here: self.here || self.session_file.is_some(),
-            default_policy: None,
+            default_policy: self.default_policy,
         }
     }
 

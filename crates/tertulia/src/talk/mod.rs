@@ -36,7 +36,7 @@ use opening::Prepared;
 pub use args::{Sort, TalkArgs, workspace};
 pub use following::follow;
 pub use leaving::{messages, tell_end};
-pub use permissions::next_policy;
+pub use permissions::LeftSession;
 
 /// Runs a prepared session as its flags and the terminal allow: in the TUI, line by line, or for one
 /// turn.
@@ -79,7 +79,11 @@ pub fn run(
         plain::greet(&opening, ui);
         let (keeper, first) = (keeper.clone(), words.take());
         let typed = &mut keyboard;
-        let talk = async move |ui: &mut Ui| plain::talk(opening, first, typed, global, ui).await;
+        let run = plain::Run {
+            global,
+            flag: args.approve,
+        };
+        let talk = async move |ui: &mut Ui| plain::talk(opening, first, typed, run, ui).await;
         match run_to_end(talk, keeper, ui)? {
             (code, None) => return Ok(code),
             (_, Some(next)) => opening = *next,

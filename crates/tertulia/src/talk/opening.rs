@@ -14,7 +14,10 @@ use crate::ui::Ui;
 /// A session that is ready to be opened.
 pub struct Opening {
     pub setup: Setup,
+    /// The workspace in the session's folder.
     pub workspace: Workspace,
+    /// The workspace of the program, in the folder that the user stands in.
+    pub from: Workspace,
     pub args: TalkArgs,
     /// Whether the agent was picked automatically.
     pub unasked: bool,
@@ -38,6 +41,7 @@ impl Opening {
             setup: prepared.setup,
             unasked: prepared.unasked,
             workspace: prepared.workspace,
+            from: workspace,
             args,
             earlier: None,
         })

@@ -25,7 +25,7 @@ use super::once::end_of;
 use super::opening::Opening;
 use super::target::mention_newest;
 use super::{exit_code, permissions, tell_end};
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult};
 use crate::open::Workspace;
 use crate::signals::Signals;
@@ -39,10 +39,11 @@ pub async fn talk(
     opening: Opening,
     first: Option<Prompt>,
     keyboard: &mut Keyboard,
-    global: &GlobalArgs,
+    run: Run<'_>,
     ui: &mut Ui,
 ) -> CommandResult<(ExitCode, Option<Box<Opening>>)> {
     let (workspace, args) = (opening.workspace.clone(), opening.args.clone());
+    let from = opening.from.clone();
     let rings = opening.setup.participants.rings();
     let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let session = {
@@ -56,8 +57,9 @@ pub async fn talk(
     let mut lines = Lines {
         session,
         workspace,
+        from,
         args,
-        global,
+        run,
         next: None,
         rings,
         keyboard,
@@ -91,12 +93,22 @@ pub fn greet(opening: &Opening, ui: &mut Ui) {
     mention_newest(Sort::of(kind, None), &opening.workspace, goes_on, ui);
 }
 
+/// Flags of the program that hold for all its sessions.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    pub global: &'a GlobalArgs,
+    /// Tool policy, if a flag says one.
+    pub flag: Option<ApproveMode>,
+}
+
 /// A session in line mode.
 struct Lines<'a> {
     session: LiveSession,
     workspace: Workspace,
+    /// The workspace of the program, in the folder that the user stands in.
+    from: Workspace,
     args: TalkArgs,
-    global: &'a GlobalArgs,
+    run: Run<'a>,
     /// The session to open after this one.
     next: Option<Box<Opening>>,
     /// Whether to ring the bell when it is the user's turn.

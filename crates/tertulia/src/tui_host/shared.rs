@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::Tone;
@@ -19,21 +20,31 @@ use tertulia_tui::host;
 use tertulia_tui::source::Source;
 
 use super::TuiHost;
-use crate::args::GlobalArgs;
+use crate::args::{ApproveMode, GlobalArgs};
 use crate::commands::team;
 use crate::error::CommandResult;
 use crate::open::Workspace;
 use crate::participants::{self, Existing};
 use crate::talk::opening::{Opening, Prepared};
-use crate::talk::{self, Sort, TalkArgs, target};
+use crate::talk::{self, LeftSession, Sort, TalkArgs, target};
 use crate::ui::{Told, Ui};
+
+/// Terms of the session that is shown: the next one has no looser policy, and a new one works in the same
+/// folder.
+#[derive(Clone)]
+struct ShownTerms {
+    id: Option<SessionId>,
+    permissions: Permissions,
+    folder: Option<PathBuf>,
+}
 
 /// What all sessions of a run share.
 pub struct Shared {
     global: GlobalArgs,
-    /// Tool permissions and folder of the session that is shown: the next one has none that are looser,
-    /// and a new one works in the same folder.
-    terms: Mutex<(Permissions, Option<PathBuf>)>,
+    /// Terms of the session that is shown.
+    terms: Mutex<ShownTerms>,
+    /// Tool policy, if a flag of the program says one.
+    flag: Option<ApproveMode>,
     no_project_instructions: bool,
     ephemeral: bool,
     /// Whether new sessions are sealed, as the first one.
@@ -50,10 +61,15 @@ impl Shared {
         held.hold();
         Arc::new(Shared {
             global: global.clone(),
-            terms: Mutex::new(match args.approve {
-                Some(mode) => (Permissions::said(mode.into()), None),
-                None => (Permissions::new(Approval::Ask), None),
+            terms: Mutex::new(ShownTerms {
+                id: None,
+                permissions: match args.approve {
+                    Some(mode) => Permissions::said(mode.into()),
+                    None => Permissions::new(Approval::Ask),
+                },
+                folder: None,
             }),
+            flag: args.approve,
             no_project_instructions: args.no_project_instructions,
             ephemeral: args.ephemeral,
             sealed: args.sealed,
@@ -65,7 +81,7 @@ impl Shared {
         self.ui.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn terms(&self) -> MutexGuard<'_, (Permissions, Option<PathBuf>)> {
+    fn terms(&self) -> MutexGuard<'_, ShownTerms> {
         self.terms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +89,11 @@ impl Shared {
     fn ready(self: &Arc<Shared>, prepared: Prepared, told: Vec<Told>) -> host::Prepared {
         let Prepared { opening, words } = prepared;
         let options = &opening.setup.options;
-        *self.terms() = (options.rules.clone(), Some(options.folder.path.clone()));
+        *self.terms() = ShownTerms {
+            id: Some(opening.setup.target.id()),
+            permissions: options.rules.clone(),
+            folder: Some(options.folder.path.clone()),
+        };
         // Prompts of a session that is not saved, or encrypted, are in no history.
         let is_private = opening.args.ephemeral || opening.is_sealed();
         host::Prepared {
@@ -174,10 +194,18 @@ impl Shared {
             }
             row => row,
         };
-        let (permissions, folder) = self.terms().clone();
+        let terms = self.terms().clone();
+        let left = LeftSession {
+            id: terms.id,
+            permissions: &terms.permissions,
+            flag: self.flag,
+        };
+        let policy = left.next_policy(row.as_ref());
+        let folder = terms.folder.as_deref();
         let args = TalkArgs {
-            approve: talk::next_policy(&permissions, row.as_ref()),
-            folder,
+            approve: policy.approve,
+            default_policy: policy.default_policy,
+            folder: folder.and_then(|folder| participants::known_folder(folder, &workspace)),
             ..args
         };
         let earlier = match next {

@@ -14,9 +14,9 @@ use crate::args::{self, OutputFormat};
 use crate::commands;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::participants::{self, Existing};
+use crate::talk::LeftSession;
 use crate::talk::args::TalkArgs;
 use crate::talk::frontend::Output;
-use crate::talk::next_policy;
 use crate::talk::opening::Opening;
 use crate::talk::target;
 use crate::ui::harmless;
@@ -121,7 +121,7 @@ impl Lines<'_> {
             let first = first.strip_prefix("error: ").unwrap_or(first);
             CommandError::new(ErrorKind::Usage, first)
         })?;
-        parsed.global = self.global.clone();
+        parsed.global = self.run.global.clone();
         // An exit code other than 0 is for scripts: `diff` has one for a difference.
         commands::run(parsed, self.ui).map(drop)
     }
@@ -293,14 +293,22 @@ impl Lines<'_> {
         existing: Existing,
         args: TalkArgs,
     ) -> CommandResult<Opening> {
-        let workspace = self.workspace.clone();
+        let workspace = self.from.clone();
         Opening::prepare(participants, existing, args, workspace, self.ui)
     }
 
     /// Returns the flags of this session that hold for the next one, too.
     fn flags(&self, next: Option<&Row>) -> TalkArgs {
+        let left = LeftSession {
+            id: Some(self.session.conversation().writer().id()),
+            permissions: &self.session.permissions(),
+            flag: self.run.flag,
+        };
+        let policy = left.next_policy(next);
         TalkArgs {
-            approve: next_policy(&self.session.permissions(), next),
+            approve: policy.approve,
+            default_policy: policy.default_policy,
+            folder: participants::known_folder(&self.workspace.settings.cwd, &self.from),
             no_project_instructions: self.args.no_project_instructions,
             ephemeral: self.args.ephemeral,
             plain: self.args.plain,
