@@ -303,6 +303,11 @@ impl Hub {
         locked(&self.specs).set(id, spec);
     }
 
+    /// Forgets the tool policy that a session was created with: it has been opened under it.
+    pub fn forget_policy(&self, id: SessionId) {
+        locked(&self.specs).forget_policy(id);
+    }
+
     /// Records a conversation that ended without being saved.
     pub fn left_unsaved(&self, id: SessionId, farewell: &SessionEnd) {
         locked(&self.unsaved).push((id, farewell.told.clone()));

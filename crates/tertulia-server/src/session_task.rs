@@ -116,6 +116,7 @@ impl Observer for RoomObserver {
 
     fn opened(&mut self, permissions: Permissions, queue: &MessageQueue) {
         self.hosted.permit(permissions, queue);
+        self.hub.forget_policy(self.hosted.id());
         self.hosted.enter(LivePhase::Waiting, self.hub.host().now());
         let hosted = Arc::downgrade(&self.hosted);
         queue.publish_to(move |event| {

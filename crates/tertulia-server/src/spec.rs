@@ -114,6 +114,14 @@ impl Specs {
         self.0.push_back((id, spec));
     }
 
+    /// Forgets the tool policy that a session was created with. It is the user's word in the live session
+    /// that has been opened now, and no other.
+    pub fn forget_policy(&mut self, id: SessionId) {
+        if let Some((_, spec)) = self.0.iter_mut().find(|(known, _)| *known == id) {
+            spec.approve = None;
+        }
+    }
+
     /// Moves the spec of a session that continues in another one.
     pub fn move_to(&mut self, from: SessionId, to: SessionId) {
         if let Some((known, _)) = self.0.iter_mut().find(|(known, _)| *known == from) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::stage::{Client, Server, both_ways, string, text};
-use crate::home::{Home, messages, until};
+use crate::home::{Home, finish, messages, until};
 
 const TOUCH: &str = r#"use shell {"command": "touch made"}"#;
 
@@ -212,4 +212,44 @@ fn two_talks_that_ask_about_calls_of_one_name_are_told_apart() {
     one.story(first);
     assert!(touched(&home) && !home.project().join("too").exists());
     server.end().ok();
+}
+
+/// The policy with which a session is created is the user's word in the live session that begins then,
+/// not in those that follow.
+#[test]
+fn a_tightened_policy_holds_when_the_session_is_opened_again() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let mut client = server.client();
+    let created = client.answer(
+        json!({ "type": "session_create", "kind": "chat", "agent": "demo", "approve": "all" }),
+    );
+    let session = string(&created, "session_id");
+    let id = client.ask(json!({ "type": "query", "query": TOUCH }));
+    client.story(id);
+    assert!(touched(&home), "all tools run");
+    std::fs::remove_file(home.project().join("made")).unwrap();
+    client.answer(json!({ "type": "session_configure", "session_id": session, "approve": "ask" }));
+    let socket = server.path.to_str().unwrap();
+    home.run(&["stop", &session, "--socket", socket]).ok();
+    let (_, request) = asked(&mut client, TOUCH);
+    client.send(&approve(&request, false));
+    assert!(!touched(&home));
+}
+
+/// What was set before is not loosened by the flag of a server.
+#[test]
+fn the_flag_of_a_server_is_no_word_of_the_user() {
+    let home = Home::new();
+    home.run(&["-p", "hello", "--approve", "none"]).ok();
+    let session = home.all()[0]["id"].as_str().unwrap().to_owned();
+    let (mut client, child) = Client::over_stdio(&home, &["--approve", "all"]);
+    client.answer(json!({ "type": "session_load", "session_id": session }));
+    let id = client.ask(json!({ "type": "query", "query": TOUCH }));
+    client.story(id);
+    assert!(!touched(&home));
+    drop(client);
+    finish(child, "a server").ok();
+    let entries = home.show(&session)["entries"].as_array().unwrap().clone();
+    assert!(entries.iter().all(|entry| entry["type"] != "terms"));
 }
