@@ -45,6 +45,17 @@ pub struct Listed {
     pub hidden: u64,
 }
 
+/// What a session can be made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    /// The agents.
+    pub agents: Vec<AgentInfo>,
+    /// The teams.
+    pub teams: Vec<TeamInfo>,
+    /// Folders in which a session can begin: that of the server, then those of known projects.
+    pub folders: Vec<String>,
+}
+
 /// What a client searches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
@@ -185,7 +196,7 @@ pub trait Host: Send + Sync + 'static {
     async fn stats(&self, since: Option<String>, by: Option<String>) -> HostResult<Value>;
 
     /// Returns the agents and teams that a session can be created with.
-    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)>;
+    async fn catalog(&self) -> HostResult<Catalog>;
 
     /// Returns the models of an agent.
     async fn models(&self, agent: &str) -> HostResult<Vec<String>>;

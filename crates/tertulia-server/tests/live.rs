@@ -21,11 +21,11 @@ use tertulia_engine::notification::Occasion;
 use tertulia_engine::setup::{ChatAgent, Participants, RunOptions, Setup, Target};
 use tertulia_engine::spec::SessionSpec;
 use tertulia_server::connection;
-use tertulia_server::host::{Found, Host, HostResult, Listed, Search, StoreChanges, Which};
-use tertulia_server::hub::{Hub, Limits};
-use tertulia_server::protocol::{
-    AgentInfo, Answer, ErrorBody, ErrorKind, ProjectInfo, Selection, TeamInfo,
+use tertulia_server::host::{
+    Catalog, Found, Host, HostResult, Listed, Search, StoreChanges, Which,
 };
+use tertulia_server::hub::{Hub, Limits};
+use tertulia_server::protocol::{Answer, ErrorBody, ErrorKind, ProjectInfo, Selection};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
 use tokio::io::{
@@ -222,7 +222,7 @@ impl Host for Small {
         Ok(json!({}))
     }
 
-    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
+    async fn catalog(&self) -> HostResult<Catalog> {
         absent()
     }
 

@@ -8,7 +8,7 @@ const KINDS = [['chat', 'Chat', 'One agent'], ['team', 'Team', 'Several agents a
 /** The draft of a first message is kept under this name. */
 const DRAFT = 'new';
 
-/** Shows the form in `app`. Returns its element. */
+/** Shows the form in `app`. Returns its element, and what ends it. */
 export function newSession(app) {
   const body = element('div', { class: 'column new' }, element('ul', { class: 'rows', 'aria-label': 'Loading' }, ...ghosts(4)));
   const left = new AbortController();
@@ -24,7 +24,7 @@ export function newSession(app) {
   return { node: page, close: () => left.abort() };
 }
 
-function form(app, { agents, teams }) {
+function form(app, { agents, teams, folders = [] }) {
   const usual = (agents.find((agent) => agent.is_default && agent.ready) ?? agents.find((agent) => agent.ready))?.name;
   const agent = agentSelect(agents, usual);
   const model = modelField(app.connection, agent);
@@ -35,6 +35,10 @@ function form(app, { agents, teams }) {
   const worker = agentSelect(agents, usual);
   const rounds = element('input', { type: 'number', min: '1', max: '1000', placeholder: 'no limit', inputmode: 'numeric' });
   const policy = policySelect('ask');
+  // What the user does not choose is a default, and no word of theirs.
+  const chosenPolicy = () => (policy.dataset.chosen ? policy.value : undefined);
+  policy.addEventListener('change', () => { policy.dataset.chosen = 'yes'; });
+  const folder = element('select', {}, ...folders.map((path) => element('option', { value: path }, path)));
   const text = element('textarea', { rows: '4', placeholder: 'Optional', 'aria-label': 'First message' });
   text.value = draft(DRAFT);
   text.addEventListener('input', () => keepDraft(DRAFT, text.value));
@@ -61,7 +65,7 @@ function form(app, { agents, teams }) {
     const kind = new FormData(event.currentTarget).get('kind');
     button.disabled = true;
     try {
-      const fieldsOf = { kind, approve: policy.value, ...request(kind) };
+      const fieldsOf = { kind, approve: chosenPolicy(), cwd: folder.selectedIndex > 0 ? folder.value : undefined, ...request(kind) };
       const { session_id: id } = await app.connection.request('session_create', fieldsOf, { again: false });
       app.created.add(id);
       if (text.value.trim()) app.outbox.add(id, text.value, 0);
@@ -75,6 +79,6 @@ function form(app, { agents, teams }) {
   };
   return element('form', { class: 'column new', onsubmit: create },
     element('fieldset', { class: 'kinds' }, element('legend', { class: 'unseen' }, 'Kind'), ...kinds),
-    fields, labelled('Tool policy', policy), labelled('First message', text),
+    fields, folders.length > 1 && labelled('Folder', folder), labelled('Tool policy', policy), labelled('First message', text),
     element('div', { class: 'buttons' }, element('button', { class: 'primary' }, 'Create session')));
 }

@@ -74,8 +74,12 @@ impl Client {
                 stats: self.host().stats(since, by).await?,
             },
             Ask::Catalog {} => {
-                let (agents, teams) = self.host().catalog().await?;
-                Answer::CatalogResult { agents, teams }
+                let catalog = self.host().catalog().await?;
+                Answer::CatalogResult {
+                    agents: catalog.agents,
+                    teams: catalog.teams,
+                    folders: catalog.folders,
+                }
             }
             Ask::Models { agent } => Answer::ModelsResult {
                 models: self.host().models(&agent).await?,

@@ -211,6 +211,9 @@ pub enum Answer {
         agents: Vec<AgentInfo>,
         /// The teams.
         teams: Vec<TeamInfo>,
+        /// Folders in which a session can begin: that of the server, then those of known projects.
+        #[serde(default)]
+        folders: Vec<String>,
     },
     /// Reply to `models`.
     ModelsResult {

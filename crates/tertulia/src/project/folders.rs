@@ -88,6 +88,13 @@ impl Folders {
         known.clone().find(by_mark).or_else(|| known.find(by_path))
     }
 
+    /// Returns the folders in which the program was used on this machine, and which are still there.
+    pub fn used(&self) -> impl Iterator<Item = &Path> {
+        let was_used = self.folders.iter().filter(|known| known.mark.is_some());
+        let folders = was_used.map(|known| Path::new(&known.folder));
+        folders.filter(|folder| folder.is_dir())
+    }
+
     /// Returns true if the program was used in a folder on this machine, or in the repository around it.
     /// What sessions say does not count: they may come from elsewhere.
     pub fn knows(&self, folder: &Path) -> bool {

@@ -1,13 +1,14 @@
 //! Lists and searches for clients of the server, and what a session can be made of.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use tertulia_core::project;
 use tertulia_core::query::{Filter, HitFilter, Page, ProjectIds, Row, SearchQuery, Trash};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_formats::json;
-use tertulia_server::host::{Found, Listed, Search};
+use tertulia_server::host::{Catalog, Found, Listed, Search};
 use tertulia_server::protocol::{AgentInfo, ProjectInfo, Selection, TeamInfo};
 use tertulia_store::Progress;
 
@@ -16,6 +17,7 @@ use crate::commands::agents as who;
 use crate::commands::team::files;
 use crate::error::CommandResult;
 use crate::open::Workspace;
+use crate::project::Folders;
 use crate::settings::Settings;
 
 /// How long a search waits for the index before it answers with what is indexed.
@@ -151,7 +153,7 @@ pub fn search(workspace: &Workspace, search: &Search) -> CommandResult<Found> {
 }
 
 /// Returns the agents and teams that a session can be made with.
-pub fn catalog(settings: &Settings) -> CommandResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
+pub fn catalog(settings: &Settings) -> CommandResult<Catalog> {
     let asked = Asked {
         name: None,
         model: None,
@@ -172,11 +174,22 @@ pub fn catalog(settings: &Settings) -> CommandResult<(Vec<AgentInfo>, Vec<TeamIn
         members: known.members,
         reason: known.reason,
     };
-    Ok((
-        who::states_now(settings, None)?
-            .into_iter()
-            .map(agent)
-            .collect(),
-        files::known(settings)?.into_iter().map(team).collect(),
-    ))
+    let agents = who::states_now(settings, None)?;
+    Ok(Catalog {
+        agents: agents.into_iter().map(agent).collect(),
+        teams: files::known(settings)?.into_iter().map(team).collect(),
+        folders: folders(settings),
+    })
+}
+
+/// Returns the folders in which a session can begin.
+fn folders(settings: &Settings) -> Vec<String> {
+    // Read again: a server runs for long.
+    let used = Folders::read(&settings.projects_file()).unwrap_or_default();
+    let mut others: Vec<&Path> = used.used().filter(|one| *one != settings.cwd).collect();
+    others.sort_unstable();
+    let all = std::iter::once(&*settings.cwd).chain(others);
+    // A client names a folder as text.
+    all.filter_map(|folder| folder.to_str().map(str::to_owned))
+        .collect()
 }

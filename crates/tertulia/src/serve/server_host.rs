@@ -18,8 +18,10 @@ use tertulia_engine::setup::{ChatAgent, Setup, Target};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 use tertulia_engine::text::hint::Invocation;
 use tertulia_formats::json;
-use tertulia_server::host::{Found, Host, HostResult, Listed, Search, StoreChanges, Which};
-use tertulia_server::protocol::{AgentInfo, ErrorBody, ProjectInfo, Selection, TeamInfo};
+use tertulia_server::host::{
+    Catalog, Found, Host, HostResult, Listed, Search, StoreChanges, Which,
+};
+use tertulia_server::protocol::{ErrorBody, ProjectInfo, Selection};
 use tertulia_store::{Sessions, Start, StoreError};
 
 use super::browsing;
@@ -72,8 +74,14 @@ impl ServerHost {
     /// default agent is chosen when the session is opened.
     fn create_session(&self, title: Option<&str>, spec: &SessionSpec) -> CommandResult<SessionId> {
         let title = title.map(rename::title).transpose()?;
+        // Resolved once: what is checked is what is recorded.
+        let folder = spec.cwd.as_deref().map(|folder| self.known_folder(folder));
+        let spec = &SessionSpec {
+            cwd: folder.transpose()?,
+            ..spec.clone()
+        };
         let workspace = match &spec.cwd {
-            Some(folder) => &self.workspace.in_folder(&self.known_folder(folder)?)?,
+            Some(folder) => &self.workspace.in_folder(folder)?,
             None => &self.workspace,
         };
         let settings = &workspace.settings;
@@ -367,7 +375,7 @@ impl Host for ServerHost {
             .await
     }
 
-    async fn catalog(&self) -> HostResult<(Vec<AgentInfo>, Vec<TeamInfo>)> {
+    async fn catalog(&self) -> HostResult<Catalog> {
         self.aside(|server_host| browsing::catalog(&server_host.workspace.settings))
             .await
     }
