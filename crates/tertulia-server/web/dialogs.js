@@ -160,11 +160,15 @@ export function menu(button, items) {
     } }, element('span', {}, label), key && element('kbd', {}, key))));
   shown.addEventListener('toggle', (event) => event.newState === 'closed' && shown.remove());
   shown.addEventListener('keydown', (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
     const buttons = [...shown.children];
-    buttons.at((buttons.indexOf(document.activeElement) + step) % buttons.length).focus();
+    const at = buttons.indexOf(document.activeElement);
+    const step = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+    const typed = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && event.key.toLowerCase();
+    const named = typed && [...buttons.slice(at + 1), ...buttons].find((one) => one.textContent.toLowerCase().startsWith(typed));
+    const next = step === undefined ? named : buttons.at(step % buttons.length);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
   });
   document.body.append(shown);
   const place = button.getBoundingClientRect();

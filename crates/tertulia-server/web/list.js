@@ -2,7 +2,7 @@
 // links, so that the browser's own keys and menus work.
 
 import { menu, showHelp } from './dialogs.js';
-import { ICON, age, complain, counted, debounced, element, ghosts, icon, iconButton, readOnly, reconcile } from './dom.js';
+import { ICON, age, complain, counted, debounced, element, failed, ghosts, icon, iconButton, readOnly, reconcile } from './dom.js';
 
 /** Sessions that are added at once. */
 const PAGE = 50;
@@ -176,7 +176,13 @@ export class SessionList {
       if (turn !== this.#turn || !loaded) return;
       [this.#sessions, this.#cursor] = loaded;
       this.#drawRows();
-    }).catch((error) => turn === this.#turn && complain(error, () => this.refresh()));
+    }).catch((error) => turn === this.#turn && this.#failed(error));
+  }
+
+  /** Says that sessions could not be loaded: in the place of the list if there is none yet. */
+  #failed(error) {
+    if (this.#sessions) return complain(error, () => this.refresh());
+    this.#rows.replaceChildren(element('li', {}, failed(error, () => this.refresh())));
   }
 
   #read(limit, cursor) {
@@ -201,6 +207,8 @@ export class SessionList {
     this.#turn += 1;
     this.#willRefresh = false;
     this.#sessions?.splice(PAGE);
+    // A place in the list before is none in this one.
+    this.#cursor = null;
     this.refresh();
     this.#find();
   }

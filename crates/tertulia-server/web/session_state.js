@@ -66,7 +66,7 @@ function floorOf({ floor }, state) {
     ...renewed(state),
     floor,
     asked: floor.agent ? { name: floor.agent } : null,
-    queue: floor.undone ? `Unfinished: ${floor.undone}` : waiting && `Queue: ${waiting}`,
+    queue: floor.unfinished ? `Unfinished: ${floor.unfinished.text}` : waiting && `Queue: ${waiting}`,
   };
 }
 

@@ -187,7 +187,8 @@ export class SessionView {
   #subscribed(isFresh) {
     if (!isFresh) return;
     this.stream.reset();
-    this.#enter(renewed(this.#state));
+    // The server tells what waits and what is a draft, if there is any.
+    this.#enter({ ...renewed(this.#state), unsent: [] });
     // Before the first page is there, that page has everything.
     if (this.#session) this.#refreshFrom(this.transcript.last);
   }

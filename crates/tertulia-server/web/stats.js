@@ -7,7 +7,7 @@ const SPANS = [['7d', '7 days'], ['30d', '30 days'], ['365d', 'a year'], ['', 'a
 const DAY = 86_400_000;
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
-/** Shows the statistics in `app`. Returns their element. */
+/** Shows the statistics in `app`. Returns their element, and what ends them. */
 export function statistics(app) {
   const body = element('div', { class: 'column stats' });
   const select = element('select', { 'aria-label': 'Period', onchange: () => show() },

@@ -115,7 +115,8 @@ export class Outbox extends EventTarget {
       const again = item.state === 'accepted' || undefined;
       const reply = await this.#connection.request('say', { session_id, text, client_id, again }, { again: false });
       if (reply.type === 'withdrawn') Object.assign(item, { state: 'draft', reason: reply.reason });
-      else item.state = 'accepted';
+      // It may have been withdrawn before this reply.
+      else if (item.state !== 'draft') item.state = 'accepted';
       if (reply.duplicate) this.dispatchEvent(new CustomEvent('duplicate', { detail: item }));
     } catch (error) {
       if (error.kind === 'lost') return;

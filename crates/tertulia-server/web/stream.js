@@ -319,10 +319,10 @@ export class Stream {
       draft: [button('Edit', edit), button('Discard', discard)],
       refused: [button('Try again', ({ client_id: id }) => retry(id)), button('Discard', discard)],
     };
-    return element('article', { class: `entry human waiting ${item.state}` },
+    return element('article', { class: `entry human waiting is-${item.state}` },
       element('header', {}, element('strong', {}, 'You'), ' ', element('span', { class: 'facts' }, words[item.state] ?? '')),
       element('div', { class: 'text plain' }, item.text),
-      buttons[item.state] && element('div', { class: 'buttons' }, ...buttons[item.state]));
+      buttons[item.state] && element('div', { class: 'buttons', 'data-writes': '' }, ...buttons[item.state]));
   }
 
   #current() {

@@ -55,8 +55,9 @@ async function keepShell() {
   const shell = await caches.open(SHELL);
   const page = await response.clone().text();
   const names = new Set(page.match(/\/assets\/[\w./-]+/g));
-  await shell.put('/', response);
+  // The page last: what it names is there.
   await shell.addAll([...names]);
+  await shell.put('/', response);
   for (const { url } of await shell.keys()) {
     const { pathname } = new URL(url);
     if (pathname !== '/' && !names.has(pathname)) await shell.delete(url);

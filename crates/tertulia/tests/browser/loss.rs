@@ -112,10 +112,10 @@ fn a_killed_server_loses_and_doubles_nothing(kind: Kind) {
     browser.waits("document.querySelectorAll('.entries .entry.human').length === 3");
     is_idle(&browser);
     browser.sees(
-        ".stream .waiting.draft",
+        ".stream .waiting.is-draft",
         "not sent: the server was restarted",
     );
-    browser.eval("[...document.querySelectorAll('.waiting.draft button')].find((one) => one.textContent === 'Edit').click()");
+    browser.eval("[...document.querySelectorAll('.waiting.is-draft button')].find((one) => one.textContent === 'Edit').click()");
     browser.waits("document.querySelector('.composer textarea').value === 'queued when it died'");
     browser.waits("!document.querySelector('.stream .waiting')");
     browser.waits("!localStorage.getItem('tertulia.outbox')");
@@ -152,16 +152,16 @@ fn a_cancelled_message_is_not_sent_when_the_page_is_opened_again(kind: Kind) {
         "queued: sent when the current answer ends",
     );
     browser.eval("document.querySelector('.composer .stop').click()");
-    browser.sees(".stream .waiting.draft", "not sent: cancelled");
+    browser.sees(".stream .waiting.is-draft", "not sent: cancelled");
     is_idle(&browser);
     // Where it was sent by itself.
     open_session(&browser, &site, &id);
-    browser.sees(".stream .waiting.draft", "never mind");
+    browser.sees(".stream .waiting.is-draft", "never mind");
     go(&home);
     say(&browser, "something else");
     has_answers(&browser, 3);
     assert!(!said(&home, &id).contains(&"never mind".to_owned()));
-    browser.eval("[...document.querySelectorAll('.waiting.draft button')].find((one) => one.textContent === 'Discard').click()");
+    browser.eval("[...document.querySelectorAll('.waiting.is-draft button')].find((one) => one.textContent === 'Discard').click()");
     browser.waits("!document.querySelector('.stream .waiting')");
     browser.waits("!localStorage.getItem('tertulia.outbox')");
     assert_eq!(browser.complaints(), [""; 0]);

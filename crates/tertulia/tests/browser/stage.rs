@@ -85,7 +85,7 @@ pub fn shown(browser: &Browser) -> Vec<String> {
 #[track_caller]
 pub fn is_idle(browser: &Browser) {
     browser.waits(
-        "!document.querySelector('.composer.is-busy') && !document.querySelector('.stream .entry:not(.draft)')",
+        "!document.querySelector('.composer.is-busy') && !document.querySelector('.stream .entry:not(.is-draft)')",
     );
 }
 
