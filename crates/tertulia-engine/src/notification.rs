@@ -57,31 +57,28 @@ pub fn message(session: SessionId, occasion: Occasion, line: &str, text: Option<
     object.to_string()
 }
 
-/// Runs the user's command with a message on its standard input, on a thread of its own, which
-/// ends a command that takes too long.
-pub fn run(command: &[String], message: String) {
+/// Runs the user's command with a message on its standard input. It has been started and has the message on
+/// return, so that it also runs if the program ends now; a thread ends a command that takes too long.
+pub fn run(command: &[String], message: &str) {
     let Some((program, arguments)) = command.split_first() else {
         return;
     };
-    let mut command = Command::new(program);
-    command
+    let started = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::null())
+        .spawn();
     // A notification that fails must not disturb the session.
-    std::thread::spawn(move || {
-        if let Ok(child) = command.spawn() {
-            attend(child, &message);
-        }
-    });
-}
-
-fn attend(mut child: Child, message: &str) {
+    let Ok(mut child) = started else { return };
     if let Some(mut stdin) = child.stdin.take() {
         // A program need not read it. One line fits into a pipe, so this does not block.
         let _ = writeln!(stdin, "{message}");
     }
+    std::thread::spawn(move || attend(child));
+}
+
+fn attend(mut child: Child) {
     let began = Instant::now();
     while began.elapsed() < LIMIT {
         match child.try_wait() {
@@ -108,7 +105,7 @@ mod tests {
         let command = ["sh", "-c", &script].map(str::to_owned);
         let id: SessionId = "01890000-0000-7000-8000-000000000001".parse().unwrap();
         let line = Occasion::Permission.line("sage");
-        run(&command, message(id, Occasion::Permission, &line, None));
+        run(&command, &message(id, Occasion::Permission, &line, None));
         let told = std::fs::read_to_string(file).unwrap();
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
         let expected = json!({
@@ -117,7 +114,7 @@ mod tests {
         assert_eq!(told, expected);
         let asked_for = message(id, Occasion::Permission, &line, Some("rm -r x"));
         assert!(asked_for.contains("\"text\":\"rm -r x\""), "{asked_for}");
-        run(&["/no/such/program".to_owned()], String::new());
-        run(&[], String::new());
+        run(&["/no/such/program".to_owned()], "");
+        run(&[], "");
     }
 }

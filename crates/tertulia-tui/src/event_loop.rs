@@ -255,7 +255,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
                 Effect::Verdict(ticket, verdict) => engine.answer(ticket, verdict),
                 Effect::Permit(change) => engine.permit(change),
                 Effect::Ask(request) => store.ask(*request),
-                Effect::RunNotify(message) => notify::run(&self.options.notify.command, message),
+                Effect::RunNotify(message) => notify::run(&self.options.notify.command, &message),
                 _ => {}
             }
         }

@@ -19,7 +19,7 @@ impl Caller {
         if !self.command.is_empty() {
             let (line, text) = (occasion.line(who), Some(text).filter(|_| self.content));
             let message = notification::message(session, occasion, &line, text);
-            notification::run(&self.command, message);
+            notification::run(&self.command, &message);
         }
     }
 }
