@@ -15,7 +15,7 @@ pub use own::{Continuation, LogDigest, Provenance};
 
 use crate::entry::{
     Body, Compacted, Created, Entry, Head, Imported, ImportedRelation, Kind, Message, NewEntry,
-    Role, SpeakerKind, Tasked, Thought,
+    Role, SpeakerKind, Tasked,
 };
 use crate::id::{EntryId, Seq, SessionId, derived};
 use crate::redact::redact;
@@ -238,17 +238,13 @@ impl Foreign {
         }
     }
 
-    /// Returns the entries of one message, also of a summary whose place in the log is not known.
-    pub fn saying(&self, said: &Said) -> Vec<NewEntry> {
-        let message = new_entry(said.id, said.at, Body::Message(said.message.clone()));
-        let thought = said.thought.as_ref().map(|text| {
-            let name = derived(&["thought", &said.id.to_string()]);
-            let thread = said.message.thread.clone().unwrap_or_default();
-            let text = text.clone();
-            let body = Body::Thought(Thought { thread, text });
-            new_entry(EntryId::new(name), said.at, body)
-        });
-        std::iter::once(message).chain(thought).collect()
+    /// Returns the entry of one message, also of a summary whose place in the log is not known.
+    pub fn saying(&self, said: &Said) -> NewEntry {
+        let message = Message {
+            reasoning: said.thought.clone(),
+            ..said.message.clone()
+        };
+        new_entry(said.id, said.at, Body::Message(message))
     }
 
     /// Returns the entry of a summary that covers the entries up to `upto`.

@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use tertulia_agents::{AgentError, AgentEvent, FailureKind, Outcome};
 use tertulia_core::entry::plain;
 use tertulia_core::entry::{
-    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall,
+    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, Thought, ToolCall,
     ToolOutcome, Usage,
 };
 
@@ -69,9 +69,8 @@ enum Phase {
 /// The part of an answer that is not saved yet.
 #[derive(Debug, Default)]
 struct Partial {
-    text: String,
-    /// Number of bytes after the limit was reached.
-    cut: usize,
+    text: Limited,
+    reasoning: Limited,
     usage: Option<Usage>,
     /// Requests that the usage is of.
     requests: Vec<String>,
@@ -123,9 +122,18 @@ pub enum Effect {
     /// Run a tool, if it is allowed.
     Use(ToolCall),
     /// Save the unfinished answer as a draft.
-    KeepDraft(String),
+    KeepDraft(PartialAnswer),
     /// The answer has ended.
     TurnOver(TurnEnd),
+}
+
+/// What the user has seen of an answer that is not saved yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartialAnswer {
+    /// The text.
+    pub text: String,
+    /// The reasoning before it.
+    pub reasoning: String,
 }
 
 /// How an answer ended.
@@ -248,8 +256,8 @@ impl Answer {
                 answer.acted = true;
                 answer.open.push(call.clone());
                 answer.parted = true;
-                let text = answer.take_text();
-                vec![self.spoken(text, vec![call], None, false)]
+                let said = answer.take_said();
+                vec![self.spoken(said, vec![call], None, false)]
             }
             AgentEvent::ToolCompleted { id, output, ok } => {
                 let started = answer.open.iter().position(|call| call.id == id);
@@ -287,6 +295,10 @@ impl Answer {
                 answer.write(&text, at);
                 Vec::new()
             }
+            AgentEvent::Reasoning(text) => {
+                answer.think(&text, at);
+                Vec::new()
+            }
             _ => Vec::new(),
         };
         let mut effects = self.save_draft_if_due(answer, at);
@@ -302,7 +314,10 @@ impl Answer {
             .is_some_and(|since| now.duration_since(since) >= DRAFT_INTERVAL);
         let effects = if due {
             answer.undrafted_since = None;
-            vec![Effect::KeepDraft(answer.text.clone())]
+            vec![Effect::KeepDraft(PartialAnswer {
+                text: answer.text.text.clone(),
+                reasoning: answer.reasoning.text.clone(),
+            })]
         } else {
             Vec::new()
         };
@@ -322,13 +337,13 @@ impl Answer {
             );
             return self.close(answer, Err(error), at);
         }
-        let text = answer.take_text();
+        let said = answer.take_said();
         let (calls, refused): (Vec<ToolCall>, Vec<ToolCall>) = calls
             .into_iter()
             .partition(|call| size(call) <= MESSAGE_LIMIT);
         let refused: Vec<ToolCall> = refused.into_iter().map(emptied).collect();
         let all = calls.iter().chain(&refused).cloned().collect();
-        let mut bodies = vec![self.spoken(text, all, answer.usage, false)];
+        let mut bodies = vec![self.spoken(said, all, answer.usage, false)];
         let failed = ToolOutcome::Failed;
         bodies.extend(refused.iter().map(|call| result_of(call, TOO_LONG, failed)));
         self.phase = Phase::Calling(calls.into());
@@ -341,7 +356,7 @@ impl Answer {
         result: Result<Outcome, AgentError>,
         at: Timestamp,
     ) -> Vec<Effect> {
-        let silent = answer.text.is_empty();
+        let silent = answer.text.text.is_empty();
         let result = match result {
             Ok(_) if silent && !answer.acted => Err(AgentError::new(
                 FailureKind::Failed,
@@ -354,9 +369,11 @@ impl Answer {
             .drain(..)
             .map(|call| result_of(&call, INTERRUPTED, ToolOutcome::Interrupted))
             .collect();
-        if !silent || result.is_ok() {
-            let text = answer.take_text();
-            let mut spoken = self.spoken(text, Vec::new(), answer.usage, result.is_err());
+        if silent && result.is_err() {
+            bodies.extend(answer.thought());
+        } else {
+            let said = answer.take_said();
+            let mut spoken = self.spoken(said, Vec::new(), answer.usage, result.is_err());
             if let Body::Message(message) = &mut spoken
                 && message.usage.is_some()
             {
@@ -386,7 +403,7 @@ impl Answer {
 
     fn spoken(
         &self,
-        content: String,
+        said: PartialAnswer,
         tool_calls: Vec<ToolCall>,
         usage: Option<Usage>,
         interrupted: bool,
@@ -396,7 +413,8 @@ impl Answer {
             usage,
             model: self.model.clone(),
             interrupted,
-            ..plain(&self.agent, Role::Assistant, content)
+            reasoning: Some(said.reasoning).filter(|text| !text.trim().is_empty()),
+            ..plain(&self.agent, Role::Assistant, said.text)
         })
     }
 
@@ -449,10 +467,37 @@ pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
     })
 }
 
+/// Text of which a message holds the beginning.
+#[derive(Debug, Default)]
+struct Limited {
+    text: String,
+    /// Number of bytes after the limit was reached.
+    cut: usize,
+}
+
+impl Limited {
+    fn push(&mut self, more: &str) {
+        if self.cut > 0 {
+            self.cut += more.len();
+        } else {
+            self.cut = append_within_limit(&mut self.text, more);
+        }
+    }
+
+    /// Takes the text, with a mark where it was cut.
+    fn take(&mut self) -> String {
+        let Limited { mut text, cut } = std::mem::take(self);
+        if cut > 0 {
+            text.push_str(&cut_mark(cut));
+        }
+        text
+    }
+}
+
 impl Partial {
     fn write(&mut self, text: &str, at: Timestamp) {
         // Line breaks that separate a part from the previous one do not belong to the new message.
-        let text = if self.parted && self.text.is_empty() {
+        let text = if self.parted && self.text.text.is_empty() {
             text.trim_start_matches('\n')
         } else {
             text
@@ -461,22 +506,31 @@ impl Partial {
             return;
         }
         self.undrafted_since.get_or_insert(at);
-        if self.cut > 0 {
-            self.cut += text.len();
-        } else {
-            self.cut = append_within_limit(&mut self.text, text);
-        }
+        self.text.push(text);
     }
 
-    /// Takes the text since the last message, with a mark where it was cut.
-    fn take_text(&mut self) -> String {
-        let mut text = std::mem::take(&mut self.text);
-        let cut = std::mem::take(&mut self.cut);
-        self.undrafted_since = None;
-        if cut > 0 {
-            text.push_str(&cut_mark(cut));
+    fn think(&mut self, text: &str, at: Timestamp) {
+        if text.is_empty() {
+            return;
         }
-        text
+        self.undrafted_since.get_or_insert(at);
+        self.reasoning.push(text);
+    }
+
+    /// Takes reasoning that no answer followed.
+    fn thought(&mut self) -> Option<Body> {
+        let text = self.reasoning.take();
+        let thread = String::new();
+        (!text.trim().is_empty()).then(|| Body::Thought(Thought { thread, text }))
+    }
+
+    /// Takes what was said since the last message.
+    fn take_said(&mut self) -> PartialAnswer {
+        self.undrafted_since = None;
+        PartialAnswer {
+            text: self.text.take(),
+            reasoning: self.reasoning.take(),
+        }
     }
 }
 

@@ -206,7 +206,6 @@ mod tests {
         let answered = Answered {
             end: TurnEnd::Answered,
             said: Vec::new(),
-            thoughts: String::new(),
             model: None,
         };
         let effect = step(&mut chat, Event::Answered(answered));

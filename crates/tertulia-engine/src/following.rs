@@ -132,6 +132,13 @@ impl Following {
                 0
             }
         };
+        // What was told of the reasoning is not known: it comes whole, before the text.
+        if told == 0
+            && let Some(text) = draft.reasoning
+            && !draft.content.is_empty()
+        {
+            events.push(SessionEvent::Thought { text });
+        }
         // Less than before, or other text: the whole answer comes at its end.
         if let Some(text) = draft.content.get(told..).filter(|text| !text.is_empty()) {
             let text = text.to_owned();
@@ -216,6 +223,7 @@ mod tests {
             model: None,
             thread: None,
             content: "It is ".to_owned(),
+            reasoning: None,
             sealed: false,
         };
         // The last word of a draft may be half a secret, so it is kept back.

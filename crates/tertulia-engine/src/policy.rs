@@ -139,8 +139,6 @@ pub struct Answered {
     pub end: TurnEnd,
     /// The agent's messages with text, in order, without tool results.
     pub said: Vec<LoggedMessage>,
-    /// The agent's reasoning.
-    pub thoughts: String,
     /// The model that answered, if it is known.
     pub model: Option<String>,
 }

@@ -185,6 +185,7 @@ fn with_defaults(message: &mut Map<String, Value>) {
     // interface.
     message.remove("asked");
     for (key, default) in [
+        ("reasoning", Value::Null),
         ("thread", Value::Null),
         ("tool_calls", json!([])),
         ("usage", Value::Null),

@@ -161,7 +161,7 @@ impl Intake<'_> {
                     return Ok(Taken::of(adopted, entries));
                 }
                 Meeting::GoesOn { shared, task } => {
-                    let mut new = said[shared..].concat();
+                    let mut new = said[shared..].to_vec();
                     if is_news(talk, id, &log, true) {
                         new.push(self.importing(talk, id)?);
                     }
@@ -198,12 +198,11 @@ impl Intake<'_> {
         }
     }
 
-    /// Returns the entries of each message.
-    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Vec<NewEntry>>> {
+    /// Returns the entry of each message.
+    fn said(&self, talk: &Foreign) -> StoreResult<Vec<NewEntry>> {
         let keep = |new: NewEntry| self.sessions.kept(new.id, new.at, new.body);
         let said = talk.said.iter();
-        said.map(|said| talk.saying(said).into_iter().map(keep).collect())
-            .collect()
+        said.map(|said| keep(talk.saying(said))).collect()
     }
 
     fn importing(&self, talk: &Foreign, id: SessionId) -> StoreResult<NewEntry> {
@@ -232,16 +231,11 @@ impl Intake<'_> {
     }
 
     /// Returns the whole conversation as a log of its own.
-    fn whole(
-        &self,
-        talk: &Foreign,
-        id: SessionId,
-        said: &[Vec<NewEntry>],
-    ) -> StoreResult<Vec<Entry>> {
+    fn whole(&self, talk: &Foreign, id: SessionId, said: &[NewEntry]) -> StoreResult<Vec<Entry>> {
         let opening = talk.opening(id);
         let opening = self.sessions.kept(opening.id, opening.at, opening.body)?;
         let mut new = vec![opening, self.importing(talk, id)?];
-        new.extend(said.concat());
+        new.extend_from_slice(said);
         new.extend(self.tasking(talk, id, talk.task.clone())?);
         new.extend(self.closings(talk, id)?);
         chain_each(Head::START, new)
@@ -251,7 +245,7 @@ impl Intake<'_> {
         &mut self,
         talk: &Foreign,
         id: SessionId,
-        said: &[Vec<NewEntry>],
+        said: &[NewEntry],
     ) -> StoreResult<Adopted> {
         let own = self.whole(talk, id, said)?;
         let entries = own.len();
@@ -264,7 +258,7 @@ impl Intake<'_> {
         talk: &Foreign,
         id: SessionId,
         parted: &Parted,
-        said: &[Vec<NewEntry>],
+        said: &[NewEntry],
     ) -> StoreResult<Adopted> {
         let from = &parted.from;
         let opening = Forked {
@@ -278,7 +272,7 @@ impl Intake<'_> {
             terms: None,
             seal: None,
         };
-        let own = said[parted.shared..].concat();
+        let own = said[parted.shared..].to_vec();
         let when = own.first().map_or(talk.created_at, |first| first.at);
         let mut new = vec![NewEntry {
             id: EntryId::new(derived(&["fork", &id.to_string()])),

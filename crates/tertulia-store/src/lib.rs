@@ -250,6 +250,9 @@ pub struct Draft {
     pub thread: Option<String>,
     /// Text so far; ciphertext of the whole draft if it is sealed.
     pub content: String,
+    /// Reasoning so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// True if the draft is sealed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,

@@ -311,6 +311,7 @@ fn seal_draft(key: &SessionKeys, draft: &Draft) -> StoreResult<Draft> {
         model: None,
         thread: None,
         content,
+        reasoning: None,
         sealed: true,
         ..draft.clone()
     })

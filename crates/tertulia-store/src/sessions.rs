@@ -13,7 +13,7 @@ use super::{Draft, KeySource, NewSession, Store, StoreError, StoreResult, Unlock
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
     Author, Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, NewEntry, Numbering,
-    Origin, Relation, Renamed, Role, Terms,
+    Origin, Relation, Renamed, Role, Terms, Thought, plain,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Lookup, Row};
@@ -298,39 +298,35 @@ impl Sessions {
     pub async fn keep_draft(&self, id: SessionId, mut draft: Draft) -> StoreResult<()> {
         if self.redaction == Redaction::On {
             draft.content = redact_unfinished(&draft.content).text.into_owned();
+            let reasoning = draft.reasoning.as_deref().map(redact_unfinished);
+            draft.reasoning = reasoning.map(|reasoning| reasoning.text.into_owned());
         }
         self.store.keep_draft(id, &draft).await
     }
 
-    /// Returns the unfinished answer as the interrupted message that it becomes on resume. The
+    /// Returns the unfinished answer as the interrupted message, or the reasoning, that it becomes on resume. The
     /// result is the same entry every time, before and after.
     pub async fn unfinished(&self, meta: &SessionMeta) -> StoreResult<Option<Entry>> {
         let Some(draft) = self.store.draft(meta.id).await? else {
             return Ok(None);
         };
-        let message = Message {
-            speaker: draft.speaker,
-            role: Role::Assistant,
-            content: draft.content,
-            thread: draft.thread,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            usage: None,
-            usage_id: None,
-            requests: Vec::new(),
-            model: draft.model,
-            addressees: Vec::new(),
-            asked: None,
-            interrupted: true,
-            outcome: None,
-            attachments: Vec::new(),
-            client_id: None,
-            metadata: None,
+        let body = match draft.reasoning {
+            Some(text) if draft.content.is_empty() => Body::Thought(Thought {
+                thread: draft.thread.unwrap_or_default(),
+                text,
+            }),
+            reasoning => Body::Message(Message {
+                reasoning,
+                thread: draft.thread,
+                model: draft.model,
+                interrupted: true,
+                ..plain(&draft.speaker, Role::Assistant, draft.content)
+            }),
         };
         let new = NewEntry {
             id: draft.id,
             at: draft.at,
-            body: Body::Message(message),
+            body,
             redacted: BTreeMap::new(),
             author: None,
         };

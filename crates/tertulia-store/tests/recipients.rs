@@ -400,6 +400,7 @@ fn a_draft_survives_a_change_of_keys() {
             model: None,
             thread: None,
             content: answer.content,
+            reasoning: None,
             sealed: false,
         };
         now(ada.keep_draft(id, draft)).unwrap();

@@ -41,6 +41,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         speaker: Speaker::plain(name, kind),
         role,
         content: content.to_owned(),
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,
@@ -361,6 +362,7 @@ impl Writer {
             model: Some("claude-1".into()),
             thread: None,
             content: content.to_owned(),
+            reasoning: None,
             sealed: false,
         }
     }

@@ -5,6 +5,7 @@ use tertulia_agents::FailureKind;
 use tertulia_core::entry::{
     Body, Entry, Kind, Message, Role, ShellCommand, SpeakerKind, ToolCall, ToolOutcome, human,
 };
+use tertulia_core::id::Seq;
 use tertulia_core::team::markers;
 use tertulia_engine::text::entries as show;
 
@@ -49,10 +50,7 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
                 let id = shell.run.to_string();
                 put_output(&mut items, &id, &shell.text(), shell.outcome);
             }
-            Body::Thought(thought) => items.push(Item {
-                seq: Some(entry.seq),
-                what: What::Thought(thought.text.clone()),
-            }),
+            Body::Thought(thought) => items.push(reasoning(Some(entry.seq), &thought.text)),
             _ => {}
         }
     }
@@ -89,6 +87,7 @@ pub fn things(entry: &Entry) -> usize {
         Body::Message(message) if is_result(message) => 0,
         Body::Message(message) => {
             let parts = message.tool_calls.len() + message.attachments.len();
+            let parts = parts + usize::from(message.reasoning.is_some());
             parts + usize::from(has_words(message))
         }
         Body::Failed(_)
@@ -148,6 +147,9 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
         };
         return items.push(Item { seq, what });
     }
+    if let Some(text) = &message.reasoning {
+        items.push(reasoning(seq, text));
+    }
     if has_words(message) {
         items.push(Item {
             seq,
@@ -173,6 +175,15 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
             folded: true,
         }),
     }));
+}
+
+/// Reasoning that is over, folded.
+fn reasoning(seq: Option<Seq>, text: &str) -> Item {
+    let what = What::Thought {
+        text: text.to_owned(),
+        folded: true,
+    };
+    Item { seq, what }
 }
 
 /// Adds a tool result to its call; returns false if the call is not loaded.

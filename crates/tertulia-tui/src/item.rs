@@ -21,7 +21,7 @@ impl Item {
         match &self.what {
             What::Said(said) => Some(&said.speaker),
             What::Used(used) => Some(&used.speaker),
-            What::Thought(_)
+            What::Thought { .. }
             | What::Notice { .. }
             | What::Summary { .. }
             | What::Restored { .. } => None,
@@ -57,7 +57,12 @@ pub enum What {
     /// A tool call, with its output once it has ended.
     Used(Used),
     /// Reasoning of an agent.
-    Thought(String),
+    Thought {
+        /// Text.
+        text: String,
+        /// Whether only one line of it is shown.
+        folded: bool,
+    },
     /// A notice for the user.
     Notice {
         /// Severity.

@@ -122,7 +122,7 @@ impl Entry {
     fn is_folded(&self) -> Option<bool> {
         match &self.item.what {
             What::Used(used) => Some(used.folded),
-            What::Summary { folded, .. } => Some(*folded),
+            What::Summary { folded, .. } | What::Thought { folded, .. } => Some(*folded),
             _ => layout::fold_of(&self.item).map(|_| !self.unfolded),
         }
     }
@@ -130,7 +130,7 @@ impl Entry {
     fn fold(&mut self, folded: bool) {
         match &mut self.item.what {
             What::Used(used) => used.folded = folded,
-            What::Summary { folded: own, .. } => *own = folded,
+            What::Summary { folded: own, .. } | What::Thought { folded: own, .. } => *own = folded,
             _ => self.unfolded = !folded,
         }
         self.layout = None;
@@ -239,8 +239,35 @@ impl Transcript {
         self.look.meet(&item);
         self.bytes += layout::weight(&item);
         self.total = self.total.max(item.seq.map_or(0, |seq| seq.0));
+        self.fold_thought();
         self.newest().push_back(Entry::new(item));
         self.drop_far();
+    }
+
+    /// Folds the reasoning that just ended, if it is the last item.
+    fn fold_thought(&mut self) {
+        if let Some(entry) = self.newest().back_mut()
+            && let What::Thought { folded: false, .. } = &entry.item.what
+            && entry.item.seq.is_none()
+        {
+            entry.fold(true);
+        }
+    }
+
+    /// Shows reasoning that has been saved: in place of what was shown of it while it grew, if there is
+    /// any.
+    pub fn thought(&mut self, item: Item) {
+        let live = self.newest().iter().rposition(|entry| {
+            matches!(&entry.item.what, What::Thought { .. }) && entry.item.seq.is_none()
+        });
+        match live {
+            Some(at) => {
+                self.replace(at, item);
+                self.fold_thought();
+            }
+            None if self.is_streaming() => {}
+            None => self.push(item),
+        }
     }
 
     /// The queue that takes new items.
@@ -297,13 +324,20 @@ impl Transcript {
     /// Appends reasoning to the last item if that is reasoning, or else adds an item.
     pub fn think(&mut self, text: &str) {
         let last = self.newest().back_mut().map(|entry| &mut entry.item.what);
-        if let Some(What::Thought(thought)) = last {
+        if let Some(What::Thought {
+            text: thought,
+            folded: false,
+        }) = last
+        {
             thought.push_str(text);
             self.bytes += text.len();
         } else {
             self.push(Item {
                 seq: None,
-                what: What::Thought(text.to_owned()),
+                what: What::Thought {
+                    text: text.to_owned(),
+                    folded: false,
+                },
             });
         }
     }

@@ -179,6 +179,7 @@ impl Body {
             Body::Forked(forked) => forked.title.iter_mut().for_each(visit),
             Body::Message(message) => {
                 visit(&mut message.content);
+                message.reasoning.iter_mut().for_each(&mut *visit);
                 for addressee in &mut message.addressees {
                     visit(&mut addressee.identifier);
                 }
@@ -238,6 +239,10 @@ impl Body {
             | Body::Renamed(Renamed { title, .. }) => title.clone(),
             Body::Message(message) => {
                 let mut text = message.content.clone();
+                if let Some(reasoning) = &message.reasoning {
+                    text.push('\n');
+                    text.push_str(reasoning);
+                }
                 for call in &message.tool_calls {
                     text.push('\n');
                     text.push_str(&call.name);

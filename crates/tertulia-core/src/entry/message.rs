@@ -12,6 +12,9 @@ pub struct Message {
     pub role: Role,
     /// The text, byte for byte.
     pub content: String,
+    /// Reasoning of an agent before the text, as it was shown. No agent is sent it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// Thread within the session, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -104,6 +107,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         speaker: speaker.clone(),
         role,
         content,
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,

@@ -21,6 +21,7 @@ fn said(content: &str) -> Body {
         speaker: Speaker::plain("you", SpeakerKind::Human),
         role: Role::User,
         content: content.to_owned(),
+        reasoning: None,
         thread: None,
         tool_calls: vec![],
         tool_call_id: None,

@@ -18,6 +18,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             speaker: Speaker::plain("ana", SpeakerKind::Human),
             role: Role::User,
             content: (*words).to_owned(),
+            reasoning: None,
             thread: None,
             tool_calls: Vec::new(),
             tool_call_id: None,

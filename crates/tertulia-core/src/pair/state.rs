@@ -174,6 +174,7 @@ impl Pair {
                 self.round = paired.round.unwrap_or(self.round);
             }
             Body::Budgeted(budgeted) => self.remaining = budgeted.budget,
+            // Earlier versions recorded it apart.
             Body::Thought(thought) => {
                 if let Some(reply) = &mut self.last_reply
                     && thought.thread == PairRole::Instructor.name()
@@ -218,6 +219,9 @@ impl Pair {
             // A reply with tool calls is not final.
             (Role::Assistant, _) if message.tool_calls.is_empty() => {
                 self.read(seq, &message.content);
+                if let (Some(reply), Some(text)) = (&mut self.last_reply, &message.reasoning) {
+                    reply.thinking = beginning(text);
+                }
             }
             _ => {}
         }

@@ -64,6 +64,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         ),
         role: Role::User,
         content: content.into(),
+        reasoning: None,
         thread: None,
         tool_calls: vec![],
         tool_call_id: None,

@@ -16,6 +16,17 @@ fn text(words: &str, millis: i64) -> Event {
     Event::Received(AgentEvent::Text(words.into()), at(millis))
 }
 
+fn thought(words: &str, millis: i64) -> Event {
+    Event::Received(AgentEvent::Reasoning(words.into()), at(millis))
+}
+
+fn draft(text: &str, reasoning: &str) -> Effect {
+    Effect::KeepDraft(PartialAnswer {
+        text: text.to_owned(),
+        reasoning: reasoning.to_owned(),
+    })
+}
+
 fn asked() -> Answer {
     let mut answer = answer();
     assert_eq!(answer.step(Event::Asked), [Effect::Ask]);
@@ -61,16 +72,57 @@ fn what_was_seen_for_a_while_is_kept() {
     let mut answer = asked();
     assert_eq!(answer.step(text("a", 0)), []);
     assert_eq!(answer.step(Event::Tick(at(600))), []);
-    assert_eq!(
-        answer.step(Event::Tick(at(800))),
-        [Effect::KeepDraft("a".into())]
-    );
+    assert_eq!(answer.step(Event::Tick(at(800))), [draft("a", "")]);
     assert_eq!(answer.step(Event::Tick(at(9000))), []);
     assert_eq!(answer.step(text("b", 9100)), []);
+    assert_eq!(answer.step(text("c", 9900)), [draft("abc", "")]);
+}
+
+#[test]
+fn reasoning_is_saved_with_the_message_that_it_led_to() {
+    let mut answer = asked();
+    answer.step(thought("First I ", 0));
     assert_eq!(
-        answer.step(text("c", 9900)),
-        [Effect::KeepDraft("abc".into())]
+        answer.step(thought("look.", 800)),
+        [draft("", "First I look.")]
     );
+    let call = ToolCall {
+        id: "c1".into(),
+        name: "file_read".into(),
+        arguments: json!({}),
+    };
+    let calls = Outcome::Calls {
+        calls: vec![call.clone()],
+        memo: None,
+    };
+    let effects = answer.step(Event::Ended(Ok(calls), at(900)));
+    assert!(
+        matches!(saved(&effects)[..], [Body::Message(message)] if message.reasoning.as_deref() == Some("First I look."))
+    );
+    answer.step(Event::Saved);
+    answer.step(Event::Used {
+        call,
+        output: "x".into(),
+        ok: true,
+    });
+    answer.step(Event::Saved);
+    answer.step(thought("It is x.", 1000));
+    answer.step(text("x", 1001));
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(1002)));
+    assert!(
+        matches!(saved(&effects)[..], [Body::Message(message)] if message.reasoning.as_deref() == Some("It is x."))
+    );
+}
+
+#[test]
+fn reasoning_without_an_answer_is_saved_too() {
+    let mut answer = asked();
+    answer.step(thought("Hm.", 0));
+    let effects = answer.step(Event::Ended(Err(AgentError::cancelled()), at(20)));
+    let [Body::Thought(thought), Body::Failed(failed)] = saved(&effects)[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((thought.text.as_str(), failed.withdrawn), ("Hm.", true));
 }
 
 #[test]

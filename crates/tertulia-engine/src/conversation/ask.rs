@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::silence::{self, Silence};
 use super::{Compaction, Conversation};
-use crate::answer::{Answer, Effect, Event, TurnEnd, failure};
+use crate::answer::{Answer, Effect, Event, PartialAnswer, TurnEnd, failure};
 use crate::context::{Context, Reported, shortened, total_weight};
 use crate::event::SessionEvent;
 use crate::frontend::Frontend;
@@ -54,7 +54,6 @@ pub(super) struct Asking<'a> {
     pub(super) answer: Answer,
     /// The agent's messages with text.
     said: Vec<LoggedMessage>,
-    thoughts: String,
 }
 
 impl Conversation {
@@ -82,7 +81,6 @@ impl Conversation {
                 Answered {
                     end: TurnEnd::Failed(error),
                     said: Vec::new(),
-                    thoughts: String::new(),
                     model: None,
                 }
             }
@@ -128,7 +126,6 @@ impl Conversation {
             access,
             ask,
             said: Vec::new(),
-            thoughts: String::new(),
         };
         let answered = asking.run().await;
         if is_single {
@@ -147,7 +144,7 @@ impl Asking<'_> {
                 Effect::Save(bodies) => effects.extend(self.save(bodies).await),
                 Effect::Ask => effects.extend(self.prompt().await),
                 Effect::Use(call) => effects.extend(self.act(call).await),
-                Effect::KeepDraft(content) => self.keep_draft(content).await,
+                Effect::KeepDraft(partial) => self.keep_draft(partial).await,
                 Effect::TurnOver(how) => {
                     end = how;
                     break;
@@ -158,7 +155,6 @@ impl Asking<'_> {
         Answered {
             end,
             said: self.said,
-            thoughts: self.thoughts,
             model: self.answer.model().map(str::to_owned),
         }
     }
@@ -303,14 +299,8 @@ impl Asking<'_> {
                         silence.note(&event, Instant::now());
                         self.frontend.show(SessionEvent::agent(event.clone()));
                         received.note(&event);
-                        match &event {
-                            AgentEvent::Reasoning(text)
-                                if self.thoughts.len() < MESSAGE_LIMIT / 2 =>
-                            {
-                                self.thoughts.push_str(text);
-                            }
-                            AgentEvent::Model(now) => self.compare_model(now),
-                            _ => {}
+                        if let AgentEvent::Model(now) = &event {
+                            self.compare_model(now);
                         }
                         Event::Received(event, self.now())
                     }
@@ -345,7 +335,7 @@ impl Asking<'_> {
             };
             for effect in self.answer.step(event) {
                 match effect {
-                    Effect::KeepDraft(content) => self.keep_draft(content).await,
+                    Effect::KeepDraft(partial) => self.keep_draft(partial).await,
                     // The effects are dropped: the agent is still answering.
                     Effect::Save(bodies) => drop(self.save(bodies).await),
                     Effect::Ask | Effect::Use(_) | Effect::TurnOver(_) => {}
@@ -355,7 +345,7 @@ impl Asking<'_> {
     }
 
     /// Saves the text of an unfinished answer as a draft.
-    async fn keep_draft(&mut self, content: String) {
+    async fn keep_draft(&mut self, partial: PartialAnswer) {
         let writer = &self.conversation.writer;
         let Some(meta) = writer.meta() else {
             return;
@@ -367,7 +357,8 @@ impl Asking<'_> {
             speaker: self.answer.agent().clone(),
             model: self.agent.model().map(str::to_owned),
             thread: self.ask.thread.map(|role| role.name().to_owned()),
-            content,
+            content: partial.text,
+            reasoning: Some(partial.reasoning).filter(|text| !text.trim().is_empty()),
             sealed: false,
         };
         // The finished answer is saved anyway: a missing draft matters only after a crash, and the

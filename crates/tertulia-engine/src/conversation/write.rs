@@ -170,10 +170,12 @@ impl Conversation {
 /// Sets the thread of messages that have none.
 fn threaded(thread: Thread, mut bodies: Vec<Body>) -> Vec<Body> {
     for body in &mut bodies {
-        if let Body::Message(message) = body
-            && message.thread.is_none()
-        {
-            message.thread = thread.map(|role| role.name().to_owned());
+        match (body, thread) {
+            (Body::Message(message), _) if message.thread.is_none() => {
+                message.thread = thread.map(|role| role.name().to_owned());
+            }
+            (Body::Thought(thought), Some(role)) => role.name().clone_into(&mut thought.thread),
+            _ => {}
         }
     }
     bodies

@@ -21,7 +21,7 @@ use crate::policy::{Answered, Ask, Effect, Event, View};
 use crate::prompt::Prompt;
 use tertulia_agents::{Agent, AgentError, FailureKind, Part};
 use tertulia_core::entry::{Body, Budgeted, Entry, Message, Paired, Role, Speaker};
-use tertulia_core::entry::{Thought, human, plain};
+use tertulia_core::entry::{human, plain};
 
 /// Number of consecutive worker failures after which the conversation pauses for the user.
 const FAILURES: u32 = 3;
@@ -462,11 +462,12 @@ impl PairPolicy {
     ) -> Effect {
         self.answer = answered.said.pop().map(|said| said.message.content);
         match answered.end {
-            TurnEnd::Answered if role == PairRole::Instructor => {
-                show(PairEvent::Round(self.progress(view)), shown);
-                self.keep_thoughts(&answered.thoughts, view, shown)
+            TurnEnd::Answered => {
+                if role == PairRole::Instructor {
+                    show(PairEvent::Round(self.progress(view)), shown);
+                }
+                self.follow(view, shown)
             }
-            TurnEnd::Answered => self.follow(view, shown),
             TurnEnd::Cancelled => self.pause(Pause::Stopped(role), view),
             TurnEnd::Refused => self.pause(Pause::Refused, view),
             TurnEnd::Failed(error) if role == PairRole::Instructor => {
@@ -478,27 +479,6 @@ impl PairPolicy {
             }
             // A worker's failure is reported to the instructor.
             TurnEnd::Failed(_) => self.follow(view, shown),
-        }
-    }
-
-    /// Adds the instructor's reasoning to the entries that the next write saves. Writes at once
-    /// only if the pair waits for the user.
-    fn keep_thoughts(
-        &mut self,
-        thoughts: &str,
-        view: &View<'_>,
-        shown: &mut Vec<SessionEvent>,
-    ) -> Effect {
-        if thoughts.trim().is_empty() {
-            return self.follow(view, shown);
-        }
-        let thread = PairRole::Instructor.name().to_owned();
-        let text = words::cut(thoughts.trim());
-        self.opening.push(Body::Thought(Thought { thread, text }));
-        let waits = pair(view).is_none_or(|pair| matches!(pair.todo(), Todo::Wait(_)));
-        match waits {
-            true => self.append(Vec::new(), Stage::Telling),
-            false => self.follow(view, shown),
         }
     }
 }

@@ -37,7 +37,7 @@ fn state(remaining: Value) -> Value {
 
 fn fold(kept: &Kept) -> Pair {
     let talk = kept.talk();
-    let said = talk.said.iter().flat_map(|said| talk.saying(said));
+    let said = talk.said.iter().map(|said| talk.saying(said));
     let said = said.map(|new| new.body);
     let mut pair = Pair::default();
     let mut head = Head::START;

@@ -361,7 +361,7 @@ impl<'a> Builder<'a> {
             entry,
             message,
             text,
-            thought: None,
+            thought: message.reasoning.clone(),
             calls,
             results: Vec::new(),
         }));
@@ -386,7 +386,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Adds reasoning to the answer before it: that is where it is recorded.
+    /// Adds reasoning with an entry of its own to the answer before it: there earlier versions recorded it.
     fn thought(&mut self, entry: &Entry, thread: &str, text: &str) {
         let of_thread = |answer: &&mut Answer<'_>| {
             answer.message.thread.as_deref().unwrap_or_default() == thread

@@ -124,7 +124,10 @@ impl<'a> Page<'a> {
             match &entry.body {
                 Body::Message(message) => {
                     let mut thoughts = Vec::new();
-                    // Reasoning is recorded after its answer.
+                    if let Some(reasoning) = &message.reasoning {
+                        thoughts.push((0, reasoning.as_str()));
+                    }
+                    // Earlier versions recorded it as an entry after the answer.
                     while let Some(Body::Thought(thought)) = entries.peek().map(|next| &next.body) {
                         if message.role != Role::Assistant {
                             break;

@@ -38,6 +38,7 @@ fn message() -> Message {
         speaker: Speaker::plain("ben", SpeakerKind::Ai),
         role: Role::Assistant,
         content: "x\ny".into(),
+        reasoning: None,
         thread: None,
         tool_calls: vec![call()],
         tool_call_id: None,

@@ -72,6 +72,7 @@ fn everything_is_private_whatever_the_umask() {
         model: None,
         thread: None,
         content: "half".into(),
+        reasoning: None,
         sealed: false,
     };
     block_on(home.store.keep_draft(session, &draft)).unwrap();

@@ -46,6 +46,7 @@ pub(crate) fn said(content: &str) -> NewEntry {
         speaker: Speaker::plain("ana", SpeakerKind::Human),
         role: Role::User,
         content: content.to_owned(),
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,

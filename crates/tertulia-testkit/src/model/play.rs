@@ -333,6 +333,7 @@ impl Play {
             model: None,
             thread: None,
             content: content.to_owned(),
+            reasoning: None,
             sealed: false,
         };
         let answer = now(store.keep_draft(session.id, &draft));

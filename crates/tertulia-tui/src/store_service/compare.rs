@@ -136,7 +136,7 @@ fn lines_of(item: &Item) -> Vec<String> {
             format!("{}{cut_off}:\n{}\n", said.speaker.display_name, said.text)
         }
         What::Used(used) => used_tool(used),
-        What::Thought(text) | What::Notice { text, .. } | What::Summary { text, .. } => {
+        What::Thought { text, .. } | What::Notice { text, .. } | What::Summary { text, .. } => {
             text.clone()
         }
         What::Restored { .. } => return Vec::new(),

@@ -210,7 +210,7 @@ impl Layout {
 pub(super) fn text(item: &Item) -> Cow<'_, str> {
     match &item.what {
         What::Said(said) => Cow::Borrowed(&said.text),
-        What::Thought(text) | What::Notice { text, .. } | What::Summary { text, .. } => {
+        What::Thought { text, .. } | What::Notice { text, .. } | What::Summary { text, .. } => {
             Cow::Borrowed(text)
         }
         What::Used(used) => Cow::Owned(card::details(used)),
@@ -222,7 +222,9 @@ pub(super) fn text(item: &Item) -> Cow<'_, str> {
 pub(super) fn weight(item: &Item) -> usize {
     let content = match &item.what {
         What::Said(said) => said.text.len(),
-        What::Thought(text) | What::Notice { text, .. } | What::Summary { text, .. } => text.len(),
+        What::Thought { text, .. } | What::Notice { text, .. } | What::Summary { text, .. } => {
+            text.len()
+        }
         What::Used(used) => {
             argument_weight(&used.call.arguments)
                 + used.live.len()
@@ -259,7 +261,7 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
             plain(theme.text(), Margin::default())
         }
         What::Said(_) => Some(Form::Markdown),
-        What::Thought(_) => plain(
+        What::Thought { folded: false, .. } => plain(
             theme.dim().add_modifier(Modifier::ITALIC),
             Margin::even("┊ ", theme.dim()),
         ),
@@ -277,7 +279,7 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
         }
         What::Used(used) if !used.folded => Some(card::form(used, theme)),
         What::Summary { folded: false, .. } => plain(theme.dim(), Margin::even("  ", theme.dim())),
-        What::Used(_) | What::Summary { .. } | What::Restored { .. } => None,
+        What::Used(_) | What::Thought { .. } | What::Summary { .. } | What::Restored { .. } => None,
     }
 }
 
@@ -285,7 +287,10 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
 fn head(item: &Item, look: &Look, begins: bool) -> Vec<Row> {
     match &item.what {
         What::Said(said) => vec![Row::default(), row(speaker_line(said.by(), &said.to, look))],
-        What::Thought(_) => vec![Row::default()],
+        What::Thought { text, folded: true } => {
+            vec![Row::default(), row(thought_line(text, look))]
+        }
+        What::Thought { .. } => vec![Row::default()],
         What::Notice { .. } => Vec::new(),
         What::Used(used) => {
             let line = row(card::line(used, usize::from(look.width), look.theme));
@@ -373,6 +378,18 @@ fn speaker_line(by: By<'_>, to: &[String], look: &Look) -> Line<'static> {
         parts.push((Cow::Owned(format!("  {model}")), dim));
     }
     fitted(parts, usize::from(look.width))
+}
+
+/// Line in place of reasoning that is folded.
+fn thought_line(text: &str, look: &Look) -> Line<'static> {
+    // Of what is longer, nothing would be seen.
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .take(usize::from(look.width))
+        .collect();
+    let line = format!("▸ thought: {}", words.join(" "));
+    let style = look.theme.dim().add_modifier(Modifier::ITALIC);
+    Line::styled(cut(&line, usize::from(look.width)), style)
 }
 
 fn summary_line(upto: u64, folded: bool, look: &Look) -> Line<'static> {

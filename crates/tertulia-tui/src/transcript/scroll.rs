@@ -127,7 +127,10 @@ impl Transcript {
             }
             entry.layout = None;
         }
-        let grows = matches!(entry.item.what, What::Said(_) | What::Thought(_));
+        let grows = matches!(
+            entry.item.what,
+            What::Said(_) | What::Thought { folded: false, .. }
+        );
         let (item, look, laid) = (&entry.item, &self.look, &mut self.laid);
         let folded = !entry.unfolded;
         let layout = entry.layout.get_or_insert_with(|| {

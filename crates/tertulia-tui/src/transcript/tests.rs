@@ -177,7 +177,10 @@ fn talk() -> Transcript {
         question,
         Item {
             seq: Some(Seq(3)),
-            what: What::Thought("They want to know what is in a file; I should look.".to_owned()),
+            what: What::Thought {
+                text: "They want to know what is in a file; I should look.".to_owned(),
+                folded: false,
+            },
         },
         tool(
             4,
@@ -483,7 +486,15 @@ fn thoughts_grow_and_end() {
     transcript.fit(SCREEN, DARK);
     assert_eq!(
         seen(&transcript),
-        ["", "┊ First thought.", "", "ana", "words", "", "┊ Second."]
+        [
+            "",
+            "▸ thought: First thought.",
+            "",
+            "ana",
+            "words",
+            "",
+            "┊ Second."
+        ]
     );
 }
 

@@ -438,6 +438,10 @@ fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
     let items = entries::of_message(message, state.info.kind, entry);
     let answers = message.speaker.kind == SpeakerKind::Ai && message.role != Role::Tool;
     for item in items {
+        if matches!(item.what, What::Thought { .. }) {
+            state.transcript.thought(item);
+            continue;
+        }
         let replaces = answers && matches!(item.what, What::Said(_));
         match replaces && state.transcript.is_streaming() {
             true => state.transcript.replace_last(item),

@@ -149,6 +149,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         speaker,
         role,
         content: content.to_owned(),
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,

@@ -72,7 +72,7 @@ fn strokes(item: &Item, look: Look, columns: usize, is_meant: bool) -> Vec<Line<
     match &item.what {
         What::Said(said) => said_strokes(said, look, columns, is_meant),
         What::Used(used) => vec![Line::styled(format!("→ {}", used.call.name), theme.dim())],
-        What::Thought(_) => Vec::new(),
+        What::Thought { .. } => Vec::new(),
         What::Notice { tone, text } => {
             let style = match tone {
                 Tone::Note => theme.dim(),

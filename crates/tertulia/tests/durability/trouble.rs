@@ -261,6 +261,7 @@ fn message(content: String) -> Body {
         speaker: Speaker::plain("you", SpeakerKind::Human),
         role: Role::User,
         content,
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,

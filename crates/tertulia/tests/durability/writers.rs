@@ -109,6 +109,7 @@ fn said(content: String) -> Body {
         speaker: Speaker::plain("writer", SpeakerKind::Human),
         role: Role::User,
         content,
+        reasoning: None,
         thread: None,
         tool_calls: Vec::new(),
         tool_call_id: None,

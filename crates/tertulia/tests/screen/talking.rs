@@ -341,17 +341,44 @@ fn thoughts_are_shown_apart_from_the_answer() {
     let mut terminal = talk(&home, &[]);
     let words = "[[think:They want a word.]] [[say:Here it is.]]";
     terminal.type_text(&format!("{words}\n"));
-    terminal.wait_for("the thought", |screen| {
-        screen
-            .rows()
-            .iter()
-            .any(|row| row.starts_with("  ┊") && row.contains("They want a word."))
-    });
-    terminal.wait_for("the answer", |screen| {
-        screen.rows().contains(&"  Here it is.".to_owned())
-    });
+    terminal.sees("  Here it is.");
+    terminal.sees("  ▸ thought: They want a word.");
     ready(&mut terminal);
     leave(&mut terminal);
+    let session = home.show("@");
+    let answer = session["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!(answer["reasoning"], "They want a word.", "{answer}");
+    let mut terminal = open(&home, &["-c"]);
+    terminal.sees("▸ thought: They want a word.");
+    terminal.sees("  Here it is.");
+    terminal.keys("^o");
+    terminal.type_text("a");
+    terminal.sees("┊ They want a word.");
+}
+
+/// Reasoning that was on the screen for more than a second survives a kill, and is no answer.
+#[test]
+fn reasoning_survives_a_kill() {
+    let provider = FakeProvider::start();
+    let home = Home::new();
+    let url = provider.base_url(Api::Ollama);
+    home.settings(&format!(
+        "agent = \"a\"\n[agents.a]\ntype = \"ollama\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
+    ));
+    let mut terminal = talk(&home, &[]);
+    let words: Vec<String> = (0..400).map(|word| format!("word{word}")).collect();
+    let prompt = format!("[[think:{}]] [[delay:50]] [[say:so]]", words.join(" "));
+    terminal.type_text(&format!("{prompt}\n"));
+    terminal.wait_for("fifty words of reasoning", |screen| {
+        let mut rows = screen.rows().into_iter();
+        rows.any(|row| row.starts_with("  ┊") && row.contains("word50"))
+    });
+    terminal.kill9();
+    let session = home.show("@");
+    let entries = session["entries"].as_array().unwrap();
+    let thought = entries.iter().find(|entry| entry["type"] == "thought");
+    let text = thought.unwrap()["text"].as_str().unwrap();
+    assert!(text.contains("word20 "), "{text}");
 }
 
 #[test]

@@ -60,19 +60,19 @@ fn take_in(sessions: &Sessions, talk: &Foreign) -> Adopted {
     block_on(intake.take_in(talk)).unwrap().adopted
 }
 
-/// The messages of a session by their ids in the program, and all entries' kinds.
+/// The messages of a session by their ids in the program, each with its thinking.
 fn content(sessions: &Sessions, id: SessionId) -> Vec<String> {
     let log = block_on(sessions.load(id)).unwrap();
     assert!(log.damage.is_empty(), "{:?}", log.damage);
-    let words = log.entries.iter().filter_map(|entry| match &entry.body {
-        Body::Message(message) if message.content.is_empty() => {
-            Some(message.tool_calls[0].id.clone())
-        }
-        Body::Message(message) => Some(message.content.clone()),
-        Body::Thought(thought) => Some(thought.text.clone()),
-        _ => None,
-    });
-    words.collect()
+    let mut words = Vec::new();
+    for message in log.entries.iter().filter_map(Entry::message) {
+        words.push(match message.content.is_empty() {
+            true => message.tool_calls[0].id.clone(),
+            false => message.content.clone(),
+        });
+        words.extend(message.reasoning.clone());
+    }
+    words
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_summary_of_the_program_is_a_compaction() {
             let upto = log
                 .entries
                 .iter()
-                .find(|entry| entry.body.searchable() == last)
+                .find(|entry| entry.body.searchable().ends_with(last))
                 .unwrap()
                 .seq;
             assert_eq!(covered, Some((upto, all[3])), "{case}");

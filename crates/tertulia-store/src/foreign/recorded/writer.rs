@@ -139,8 +139,7 @@ impl<'a, 'b> Writer<'a, 'b> {
                     let kept = compaction.keeps.and_then(|kept| before_kept.get(&kept));
                     vec![talk.compacting(said, kept.copied().flatten().unwrap_or(after))]
                 }
-                // Message and thinking are one append, so that an interrupted import has both or none.
-                None => talk.saying(said),
+                None => vec![talk.saying(said)],
             };
             self.push(new).await?;
         }
