@@ -61,6 +61,8 @@ impl ContextMessage {
 pub struct Reported {
     /// Number of tokens.
     pub tokens: u64,
+    /// Those of the prompt: what was sent.
+    pub sent: u64,
     /// Size of the context in bytes at that time; unknown after a resume.
     pub weight: Option<u64>,
 }
@@ -328,6 +330,7 @@ fn last_usage(thread: Thread, log: &Log) -> Option<Reported> {
     let usage = usages.next().filter(|usage| !usage.estimated)?;
     Some(Reported {
         tokens: usage.input + usage.output,
+        sent: usage.input,
         weight: None,
     })
 }

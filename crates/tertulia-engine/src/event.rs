@@ -322,7 +322,7 @@ impl SessionState {
 /// How full an agent's context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextUse {
-    /// Tokens of the last prompt and answer.
+    /// Tokens of the last prompt.
     pub tokens: u64,
     /// Number of tokens above which older messages are summarised.
     pub limit: u64,

@@ -237,6 +237,7 @@ impl Asking<'_> {
                 let context = self.context();
                 context.reported = Some(Reported {
                     tokens: usage.input + usage.output,
+                    sent: usage.input,
                     weight: Some(context.weight()),
                 });
             }

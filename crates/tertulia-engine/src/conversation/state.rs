@@ -40,7 +40,7 @@ impl Conversation {
         }
     }
 
-    /// Returns how full the context of a chat is, as the agent counted it last. An agent with a
+    /// Returns how full the context of a chat was when it was last sent, as the agent counted it. An agent with a
     /// memory of its own does not say.
     fn context_use(&self) -> Option<ContextUse> {
         let Policy::Chat(chat) = &self.policy else {
@@ -49,7 +49,7 @@ impl Conversation {
         let reported = self.contexts.get(&None)?.reported?;
         let limit = self.options.compact_at.filter(|limit| *limit > 0)?;
         (chat.agent().tools() != ToolSide::Its).then_some(ContextUse {
-            tokens: reported.tokens,
+            tokens: reported.sent,
             limit,
         })
     }
