@@ -1,6 +1,7 @@
 //! Sessions with more than messages: tools, summaries, the agents' own sessions, and resuming all
 //! of that. Tests the built program in an empty home, with and without a terminal.
 
+mod any_order;
 mod asking;
 mod attached;
 mod compaction;
