@@ -9,6 +9,7 @@
 //! The order is guaranteed: a call is durable before it is run, its result before the agent sees it,
 //! an answer before the next step.
 
+mod partial;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +17,15 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
+use partial::{Partial, append_within_limit, cut_mark};
 use tertulia_agents::{AgentError, AgentEvent, FailureKind, Outcome};
 use tertulia_core::entry::plain;
 use tertulia_core::entry::{
-    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, Thought, ToolCall,
+    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall,
     ToolOutcome, Usage,
 };
+
+pub use partial::PartialAnswer;
 
 /// Interval at which a draft of a partial answer is saved: how long text that was shown may be
 /// without one.
@@ -66,24 +70,6 @@ enum Phase {
     Closing(TurnEnd),
 }
 
-/// The part of an answer that is not saved yet.
-#[derive(Debug, Default)]
-struct Partial {
-    text: Limited,
-    reasoning: Limited,
-    usage: Option<Usage>,
-    /// Requests that the usage is of.
-    requests: Vec<String>,
-    /// Since when there is text that no draft holds.
-    undrafted_since: Option<Timestamp>,
-    /// Calls of the agent's own tools without a result.
-    open: Vec<ToolCall>,
-    /// Whether the agent has done anything besides sending text.
-    acted: bool,
-    /// Whether a part of the answer is a separate message already.
-    parted: bool,
-}
-
 /// An input of the state machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -125,15 +111,6 @@ pub enum Effect {
     KeepDraft(PartialAnswer),
     /// The answer has ended.
     TurnOver(TurnEnd),
-}
-
-/// What the user has seen of an answer that is not saved yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PartialAnswer {
-    /// The text.
-    pub text: String,
-    /// The reasoning before it.
-    pub reasoning: String,
 }
 
 /// How an answer ended.
@@ -465,88 +442,4 @@ pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
         outcome: Some(outcome).filter(|outcome| *outcome != ToolOutcome::Interrupted),
         ..plain(&tool, Role::Tool, text)
     })
-}
-
-/// Text of which a message holds the beginning.
-#[derive(Debug, Default)]
-struct Limited {
-    text: String,
-    /// Number of bytes after the limit was reached.
-    cut: usize,
-}
-
-impl Limited {
-    fn push(&mut self, more: &str) {
-        if self.cut > 0 {
-            self.cut += more.len();
-        } else {
-            self.cut = append_within_limit(&mut self.text, more);
-        }
-    }
-
-    /// Takes the text, with a mark where it was cut.
-    fn take(&mut self) -> String {
-        let Limited { mut text, cut } = std::mem::take(self);
-        if cut > 0 {
-            text.push_str(&cut_mark(cut));
-        }
-        text
-    }
-}
-
-impl Partial {
-    fn write(&mut self, text: &str, at: Timestamp) {
-        // Line breaks that separate a part from the previous one do not belong to the new message.
-        let text = if self.parted && self.text.text.is_empty() {
-            text.trim_start_matches('\n')
-        } else {
-            text
-        };
-        if text.is_empty() {
-            return;
-        }
-        self.undrafted_since.get_or_insert(at);
-        self.text.push(text);
-    }
-
-    fn think(&mut self, text: &str, at: Timestamp) {
-        if text.is_empty() {
-            return;
-        }
-        self.undrafted_since.get_or_insert(at);
-        self.reasoning.push(text);
-    }
-
-    /// Takes reasoning that no answer followed.
-    fn thought(&mut self) -> Option<Body> {
-        let text = self.reasoning.take();
-        let thread = String::new();
-        (!text.trim().is_empty()).then(|| Body::Thought(Thought { thread, text }))
-    }
-
-    /// Takes what was said since the last message.
-    fn take_said(&mut self) -> PartialAnswer {
-        self.undrafted_since = None;
-        PartialAnswer {
-            text: self.text.take(),
-            reasoning: self.reasoning.take(),
-        }
-    }
-}
-
-fn cut_mark(bytes: usize) -> String {
-    format!("\n[cut here: {bytes} more bytes]")
-}
-
-/// Appends what a message has room for. Returns the number of bytes that did not fit.
-fn append_within_limit(text: &mut String, more: &str) -> usize {
-    // Text must not contain NUL, but some programs print one.
-    let more = more.replace('\0', "\u{fffd}");
-    let room = (MESSAGE_LIMIT - 100).saturating_sub(text.len());
-    let mut fits = room.min(more.len());
-    while !more.is_char_boundary(fits) {
-        fits -= 1;
-    }
-    text.push_str(&more[..fits]);
-    more.len() - fits
 }

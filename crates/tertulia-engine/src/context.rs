@@ -61,7 +61,7 @@ impl ContextMessage {
 pub struct Reported {
     /// Number of tokens.
     pub tokens: u64,
-    /// Those of the prompt: what was sent.
+    /// Those of the prompt.
     pub sent: u64,
     /// Size of the context in bytes at that time; unknown after a resume.
     pub weight: Option<u64>,
@@ -320,8 +320,7 @@ pub fn concerns(body: &Body, thread: Thread) -> bool {
     }
 }
 
-/// Returns the tokens of the last prompt and answer as the agent reported them, or `None` if they
-/// were only estimated or the context was compacted since.
+/// Returns the last tokens that the agent reported, or `None` if the context was compacted since.
 fn last_usage(thread: Thread, log: &Log) -> Option<Reported> {
     let since = log.entries.iter().rev();
     let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));

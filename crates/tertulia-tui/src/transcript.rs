@@ -11,6 +11,7 @@ mod keys;
 mod layout;
 mod scroll;
 mod select;
+mod thoughts;
 mod window;
 
 use std::collections::VecDeque;
@@ -244,32 +245,6 @@ impl Transcript {
         self.drop_far();
     }
 
-    /// Folds the reasoning that just ended, if it is the last item.
-    fn fold_thought(&mut self) {
-        if let Some(entry) = self.newest().back_mut()
-            && let What::Thought { folded: false, .. } = &entry.item.what
-            && entry.item.seq.is_none()
-        {
-            entry.fold(true);
-        }
-    }
-
-    /// Shows reasoning that has been saved: in place of what was shown of it while it grew, if there is
-    /// any.
-    pub fn thought(&mut self, item: Item) {
-        let live = self.newest().iter().rposition(|entry| {
-            matches!(&entry.item.what, What::Thought { .. }) && entry.item.seq.is_none()
-        });
-        match live {
-            Some(at) => {
-                self.replace(at, item);
-                self.fold_thought();
-            }
-            None if self.is_streaming() => {}
-            None => self.push(item),
-        }
-    }
-
     /// The queue that takes new items.
     fn newest(&mut self) -> &mut VecDeque<Entry> {
         if self.more_after {
@@ -318,27 +293,6 @@ impl Transcript {
                 (said.streaming, said.interrupted) = (false, true);
                 entry.layout = None;
             }
-        }
-    }
-
-    /// Appends reasoning to the last item if that is reasoning, or else adds an item.
-    pub fn think(&mut self, text: &str) {
-        let last = self.newest().back_mut().map(|entry| &mut entry.item.what);
-        if let Some(What::Thought {
-            text: thought,
-            folded: false,
-        }) = last
-        {
-            thought.push_str(text);
-            self.bytes += text.len();
-        } else {
-            self.push(Item {
-                seq: None,
-                what: What::Thought {
-                    text: text.to_owned(),
-                    folded: false,
-                },
-            });
         }
     }
 

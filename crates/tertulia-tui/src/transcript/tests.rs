@@ -484,18 +484,8 @@ fn thoughts_grow_and_end() {
     transcript.push(agent(1, "words"));
     transcript.think("Second.");
     transcript.fit(SCREEN, DARK);
-    assert_eq!(
-        seen(&transcript),
-        [
-            "",
-            "▸ thought: First thought.",
-            "",
-            "ana",
-            "words",
-            "",
-            "┊ Second."
-        ]
-    );
+    let shown = seen(&transcript).join("|");
+    assert_eq!(shown, "|▸ thought: First thought.||ana|words||┊ Second.");
 }
 
 #[test]
