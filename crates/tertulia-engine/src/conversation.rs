@@ -64,6 +64,9 @@ pub struct Conversation {
     noticed: BTreeSet<String>,
     /// The tool policy that the log has.
     recorded_mode: Option<Approval>,
+    /// The member as whom the user has chosen to speak, and the one that the log has.
+    seat: Option<String>,
+    recorded_seat: Option<String>,
 }
 
 impl Conversation {
@@ -105,6 +108,8 @@ impl Conversation {
     fn new(writer: LogWriter, options: RunOptions, policy: Policy) -> Conversation {
         Conversation {
             recorded_mode: writer.meta().and_then(|meta| meta.approve),
+            seat: writer.meta().and_then(|meta| meta.seat.clone()),
+            recorded_seat: writer.meta().and_then(|meta| meta.seat.clone()),
             writer,
             options,
             contexts: Contexts::new(),

@@ -85,6 +85,8 @@ pub struct LiveSession {
     conversation: Conversation,
     /// The member as whom the user speaks.
     seat: Option<String>,
+    /// Whether the seat was chosen for this run, and not for the session.
+    seat_is_for_this_run: bool,
     /// Whether the seat overrides a speaker that a message names.
     seat_is_fixed: bool,
     introduction: String,
@@ -99,9 +101,12 @@ impl LiveSession {
         let seat = setup.participants.seat();
         let introduction = setup.introduction.clone();
         let closing = setup.closing.clone();
+        let conversation = begin_or_resume(setup, frontend).await?;
+        let is_for_this_run = seat.is_some();
         Ok(LiveSession {
-            conversation: begin_or_resume(setup, frontend).await?,
-            seat,
+            seat: seat.or_else(|| conversation.recorded_seat()),
+            conversation,
+            seat_is_for_this_run: is_for_this_run,
             seat_is_fixed: false,
             introduction,
             closing,
@@ -109,10 +114,11 @@ impl LiveSession {
         })
     }
 
-    /// Makes the seat override the speakers that messages name, which may come through a pipe.
+    /// Makes a seat that was chosen for this run override the speakers that messages name, which may come
+    /// through a pipe.
     #[must_use]
     pub fn with_fixed_seat(mut self) -> LiveSession {
-        self.seat_is_fixed = true;
+        self.seat_is_fixed = self.seat_is_for_this_run;
         self
     }
 
@@ -177,6 +183,7 @@ impl LiveSession {
                     .seat_of(name.as_deref().unwrap_or_default())
                 {
                     Ok(seat) => {
+                        self.conversation.sit(seat.clone());
                         self.seat = seat;
                         completed
                     }

@@ -34,7 +34,7 @@ pub struct Terms {
     /// All identities of that project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project_ids: Vec<String>,
-    /// Member of a team as whom the user speaks.
+    /// Member of a team as whom the user speaks; empty for whose turn it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<String>,
 }
@@ -53,7 +53,13 @@ impl fmt::Display for Terms {
             ("instructor", pair(&self.instructor)),
             ("worker", pair(&self.worker)),
             ("folder", self.cwd.clone()),
-            ("seat", self.seat.clone()),
+            (
+                "speaks as",
+                self.seat.clone().map(|seat| match seat.is_empty() {
+                    true => "whose turn it is".to_owned(),
+                    false => seat,
+                }),
+            ),
         ];
         let set = parts
             .into_iter()

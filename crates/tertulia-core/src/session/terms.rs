@@ -54,8 +54,8 @@ impl SessionMeta {
             self.project.clone_from(&terms.project);
             self.project_ids.clone_from(&terms.project_ids);
         }
-        if terms.seat.is_some() {
-            self.seat.clone_from(&terms.seat);
+        if let Some(seat) = &terms.seat {
+            self.seat = Some(seat.clone()).filter(|seat| !seat.is_empty());
         }
     }
 }

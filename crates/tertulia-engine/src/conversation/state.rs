@@ -67,6 +67,12 @@ impl Conversation {
         }
     }
 
+    /// Returns the member as whom the user chose to speak in this session, if it is still a person of the team.
+    pub fn recorded_seat(&self) -> Option<String> {
+        let seat = self.writer.meta()?.seat.as_deref()?;
+        self.seat_of(seat).ok()?
+    }
+
     /// Returns the display name of the person who writes next.
     pub fn whose_turn(&self, seat: Option<&str>) -> String {
         let Some(team) = self.team() else {

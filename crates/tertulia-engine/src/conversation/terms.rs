@@ -17,6 +17,11 @@ impl Conversation {
         }
     }
 
+    /// Sets the member as whom the user speaks. It is recorded with the next prompt.
+    pub fn sit(&mut self, seat: Option<String>) {
+        self.seat = seat;
+    }
+
     /// Returns entries with the terms that are to be recorded before them.
     pub(super) fn with_terms(&mut self, bodies: Vec<Body>) -> Vec<Body> {
         let has_begun = self.writer.meta().is_some();
@@ -29,12 +34,16 @@ impl Conversation {
         let with_prompt = !has_begun || bodies.iter().any(is_prompt);
         let terms = Terms {
             approve: self.unrecorded(with_prompt),
+            seat: self.new_seat(with_prompt),
             ..self.moved(with_prompt)
         };
         if terms.is_empty() {
             return bodies;
         }
         self.recorded_mode = terms.approve.or(self.recorded_mode);
+        if terms.seat.is_some() {
+            self.recorded_seat.clone_from(&self.seat);
+        }
         match has_begun {
             true => {
                 let bodies = bodies.into_iter();
@@ -45,6 +54,12 @@ impl Conversation {
                 bodies
             }
         }
+    }
+
+    /// Returns the seat, empty for none, if it is to be recorded now.
+    fn new_seat(&self, with_prompt: bool) -> Option<String> {
+        let is_new = with_prompt && self.seat != self.recorded_seat;
+        is_new.then(|| self.seat.clone().unwrap_or_default())
     }
 
     /// Takes the terms of a folder that the session moves to, once the user has agreed to it.

@@ -574,3 +574,28 @@ fn where_a_session_is_named_the_first_word_may_be_said() {
     }
     assert_eq!(everything(&cast.home), before);
 }
+
+/// As whom the user chose to speak belongs to the session: in every frontend, and in its forks.
+#[test]
+fn the_user_speaks_as_before() {
+    let cast = Cast::of(&["ada", "ben"], &["ann", "zoe"]);
+    let first = cast.turn(&["[FROM: zoe] [NEXT: ben] go"]);
+    let first = first["session_id"].as_str().unwrap();
+    let mut terminal = cast.open(&["-c"]);
+    terminal.sees("Ann> ", 1);
+    terminal.types("/as zoe\n");
+    terminal.sees("Zoe> ", 1);
+    terminal.types("[NEXT: ben] go on\n");
+    terminal.sees("Zoe> ", 2);
+    terminal.types("/end\n");
+    assert_eq!(terminal.ends().0, 0);
+    cast.run(&["-c", "[NEXT: ben] and on"]).ok();
+    cast.run(&["-c", "[FROM: ann] [NEXT: ben] but I"]).ok();
+    cast.run(&["-c", "--as", "ann", "[NEXT: ben] and I"]).ok();
+    let said = cast.messages(first);
+    let people: Vec<_> = speakers(&said).into_iter().step_by(2).collect();
+    assert_eq!(people, ["zoe", "zoe", "zoe", "ann", "ann"]);
+    cast.run(&["-c", "--fork", "[NEXT: ben] and on"]).ok();
+    let fork = cast.home.all()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(speakers(&cast.messages(&fork))[10], "zoe");
+}
