@@ -16,7 +16,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-use crossterm::event::{KeyEvent, KeyEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
 use ratatui::layout::Size;
 use tertulia_core::entry::Kind;
 
@@ -175,7 +175,12 @@ fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
         state.keys.forget();
         return Vec::new();
     }
-    let did = state.input.key(key);
+    // An answer is stopped by one key, in vim mode, too.
+    let stops = key.code == KeyCode::Esc && state.is_running();
+    let did = match stops && state.input.is_inserting_nothing() {
+        true => input::Did::Pass(key),
+        false => state.input.key(key),
+    };
     written_to(state, did, now)
 }
 

@@ -18,7 +18,7 @@ fn press(input: &mut Input, code: KeyCode, modifiers: KeyModifiers) -> Did {
 }
 
 /// Presses keys one after the other: `<c-a>`, `<a-enter>`, `<up>`, and letters as they are.
-fn keys(input: &mut Input, keys: &str) -> Did {
+pub(super) fn keys(input: &mut Input, keys: &str) -> Did {
     let mut did = Did::Nothing;
     let mut rest = keys;
     while let Some(letter) = rest.chars().next() {
@@ -69,7 +69,7 @@ fn after(pressed: &str) -> String {
     marked(&input)
 }
 
-fn marked(input: &Input) -> String {
+pub(super) fn marked(input: &Input) -> String {
     let (before, behind) = input.piece.text().split_at(input.cursor);
     format!("{before}|{behind}")
 }
@@ -503,11 +503,11 @@ fn vim_mode_has_a_small_normal_mode() {
     check("one two<esc>bhi,", "one,| two");
     check("one two<esc>0ea!", "one!| two");
     check("one two<esc>0cwsix<esc>", "si|x two");
-    check("one two<esc>0dwp", "tone |wo");
+    check("one two<esc>0dwp", "tone| wo");
     check("one two<esc>bDu", "one |two");
     check("one two<esc>0$a.", "one two.|");
     check("one<esc>otwo<esc>kdd", "|two");
-    check("one<esc>otwo<esc>kddp", "two\none\n|");
+    check("one<esc>otwo<esc>kddp", "two\n|one");
     check("one<esc>z", "on|e");
     check("one<esc>di<esc>", "on|e");
     let mut input = input();

@@ -33,6 +33,18 @@ fn escape_stops_whoever_answers() {
     assert!(matches!(play.state.overlays[..], [Layer::Rewind(_)]));
 }
 
+/// The first one ends insert mode only where nothing has to be stopped.
+#[test]
+fn escape_stops_an_answer_in_vim_mode_too() {
+    let mut play = Play::asked();
+    play.state.input.set_vim(true);
+    assert_eq!(play.keys("<esc>"), ["cancel"]);
+    assert!(!play.state.input.is_normal());
+    play.over();
+    assert_eq!(play.keys("<esc>"), [""; 0]);
+    assert!(play.state.input.is_normal());
+}
+
 #[test]
 fn two_escapes_far_apart_are_two() {
     let mut play = Play::talked();
