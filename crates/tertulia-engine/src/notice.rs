@@ -12,7 +12,9 @@ use tertulia_core::price;
 use tertulia_core::session::Damage;
 use tertulia_store::{HeldLock, LockHolder, StoreError};
 
-/// Says that the older part was summed up.
+/// How the notice begins that the older part is being summarised.
+pub const COMPACTING: &str = "summarising the ";
+/// Says that the older part was summarised.
 pub const COMPACTED: &str = "context summarised; the log keeps every message";
 
 /// Something that the human should know.
@@ -166,7 +168,7 @@ impl Notice {
                 count(*processes, "process", "processes")
             ),
             Notice::Compacting { messages } => {
-                format!("summarising the {}", count(*messages, "oldest message", "oldest messages"))
+                format!("{COMPACTING}{}", count(*messages, "oldest message", "oldest messages"))
             }
             Notice::Compacted => COMPACTED.to_owned(),
             Notice::Shortened => {

@@ -4,6 +4,7 @@ pub mod columns;
 pub mod effects;
 pub mod entries;
 pub mod hint;
+pub mod members;
 pub mod permissions;
 pub mod routing;
 pub mod tools;

@@ -43,6 +43,12 @@ impl Queue {
         self.waiting = waiting.collect();
     }
 
+    /// Returns true if a member of this display name waits.
+    pub fn has(&self, display_name: &str) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|member| member.name == display_name)
+    }
+
     /// Number of rows needed.
     pub fn height(&self) -> u16 {
         u16::from(!self.waiting.is_empty())

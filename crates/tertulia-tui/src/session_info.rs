@@ -78,6 +78,10 @@ pub struct Member {
     pub display_name: String,
     /// Whether the member is a person.
     pub is_human: bool,
+    /// Role, as the team file shows it.
+    pub role: Option<String>,
+    /// Agent, with its model if that is known. None for a person, and for a session that runs elsewhere.
+    pub agent: Option<String>,
     /// Colour of the name, if the team file sets one.
     pub colour: Option<String>,
 }
@@ -171,6 +175,8 @@ impl SessionInfo {
                     name: spoke.name.clone(),
                     display_name: spoke.display_name.clone(),
                     is_human: spoke.kind == SpeakerKind::Human,
+                    role: None,
+                    agent: None,
                     colour: None,
                 })
                 .collect(),
@@ -254,16 +260,25 @@ fn members(participants: &Participants) -> Vec<Member> {
     };
     let everybody = roster.members.iter();
     everybody
-        .map(|member| Member {
-            id: member.id.clone(),
-            name: member.name.clone(),
-            display_name: member.display_name.clone(),
-            is_human: member.is_human(),
-            colour: team
-                .members
-                .iter()
-                .find(|described| described.name == member.name)
-                .and_then(|described| described.theme_color.clone()),
+        .map(|member| {
+            let mut described = team.members.iter();
+            let described = described.find(|other| other.name == member.name);
+            let agent = described.and_then(|described| described.agent_type.clone());
+            let running = roster.agents.get(&member.id);
+            let running = running.and_then(|running| running.agent.as_ref().ok());
+            let model = running.and_then(|running| running.model());
+            Member {
+                id: member.id.clone(),
+                name: member.name.clone(),
+                display_name: member.display_name.clone(),
+                is_human: member.is_human(),
+                role: described.map(|described| described.shown_role().to_owned()),
+                agent: agent.map(|agent| match model {
+                    Some(model) => format!("{agent} · {model}"),
+                    None => agent,
+                }),
+                colour: described.and_then(|described| described.theme_color.clone()),
+            }
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! Entries and tool calls on one line.
 
+use jiff::SignedDuration;
 use serde_json::Value;
 use tertulia_core::entry::{
     Attachment, Body, Entry, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
@@ -35,8 +36,9 @@ pub fn statistics(meta: &SessionMeta) -> String {
         .iter()
         .map(|spoke| format!("{} {}", harmless(&spoke.display_name), spoke.messages))
         .collect();
-    parts.push(format!("over {}", lasting(meta.duration())));
-    parts.join(" · ")
+    let duration = meta.duration().max(SignedDuration::from_secs(1));
+    parts.push(format!("within {}", lasting(duration)));
+    parts.join(", ")
 }
 
 /// Formats an attached file on one line.
@@ -101,8 +103,8 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Terms(terms) => terms.to_string(),
         Body::Environment(environment) => environment.to_string(),
         Body::Compacted(compacted) => format!(
-            "compacted up to entry {} by {}: {}",
-            compacted.upto, compacted.agent, compacted.summary
+            "{} summarised the session up to entry {}: {}",
+            compacted.agent, compacted.upto, compacted.summary
         ),
         Body::Lost(lost) => format!("an entry is lost: {}", lost.reason),
         Body::Repaired(repaired) => {

@@ -8,8 +8,9 @@ use super::text::{FOLD, Piece};
 const MOST_LINES: usize = 8;
 /// A paste of more bytes than this is folded, however few its lines.
 const MOST_BYTES: usize = 1000;
-/// A prompt of more lines than this is folded when it comes back.
+/// A prompt of more lines or bytes than these is folded when it comes back.
 const MOST_RECALLED: usize = 20;
+const MOST_RECALLED_BYTES: usize = 3000;
 /// Maximum number of bytes shown unfolded, which bounds the cost of a key.
 pub const MOST_SHOWN: usize = 16 * 1024;
 
@@ -36,7 +37,7 @@ pub fn written(text: &str) -> Piece {
 /// Converts a prompt that comes back to the input, folding it if it is much longer than what is
 /// written by hand.
 pub fn recalled(text: &str) -> Piece {
-    if lines(text) > MOST_RECALLED {
+    if lines(text) > MOST_RECALLED || text.len() > MOST_RECALLED_BYTES {
         Piece::folded(text, label("", text))
     } else {
         written(text)
@@ -127,6 +128,8 @@ mod tests {
         };
         assert_eq!(folds(&"line\n".repeat(20)), None);
         assert_eq!(folds(&"line\n".repeat(300)).unwrap(), "[300 lines]");
+        assert_eq!(folds(&"x".repeat(3000)), None);
+        assert_eq!(folds(&"x".repeat(13_000)).unwrap(), "[13 000 characters]");
     }
 
     #[test]

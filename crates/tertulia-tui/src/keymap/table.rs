@@ -101,7 +101,7 @@ actions! {
     Resume: "resume",
     GoThere: "go there",
     ForkThere: "fork there",
-    Other: "the fork tree: go on with it; statistics: tokens or messages",
+    Other: "the fork tree: resume; statistics: tokens or messages",
     Empty: "show or hide empty ones",
     Preview: "preview",
     Rename: "give it another title",

@@ -5,7 +5,7 @@ use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Body, Entry, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::event::{SessionEvent, SessionState};
-use tertulia_engine::notice::COMPACTED;
+use tertulia_engine::notice::{COMPACTED, COMPACTING};
 use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
 use tertulia_engine::text::routing as routed;
@@ -112,8 +112,11 @@ fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect
         SessionEvent::Failed { speaker, error } => failed(state, &speaker, &error, now),
         SessionEvent::Routed { output } => routed(state, &output, now),
         SessionEvent::Pair { event } => paired(state, &event, now),
-        // The summary is shown in the transcript.
-        SessionEvent::Notice { text, .. } if text == COMPACTED => {}
+        // The activity line shows it, and the transcript the summary.
+        SessionEvent::Notice { text, .. } if text.starts_with(COMPACTING) => {
+            doing(state, Doing::SummingUp);
+        }
+        SessionEvent::Notice { text, .. } if text == COMPACTED => doing(state, Doing::Thinking),
         SessionEvent::Notice { tone, text, .. } => {
             if let Some(running) = &mut state.running {
                 running.refused |= tone == Tone::Error && running.unheard.is_some();

@@ -5,6 +5,8 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::Seq;
 use tertulia_core::query::Filter;
 use tertulia_engine::text::entries as show;
+use tertulia_engine::text::grouped;
+use tertulia_engine::text::members::{MemberRow, member_lines};
 use tertulia_engine::text::permissions as words;
 
 use super::{act, change, end, held, leave, open, queued, start_turn, switch};
@@ -243,16 +245,23 @@ fn members(state: &State) -> Vec<String> {
     if state.info.members.is_empty() {
         return vec![state.info.introduction.clone()];
     }
+    let speaks = state.running.as_ref().map(|running| &running.who.id);
     let everybody = state.info.members.iter();
-    everybody
-        .map(|member| {
-            let kind = match member.is_human {
-                true => "person",
-                false => "agent",
-            };
-            format!("{}  [NEXT: {}]  {kind}", member.display_name, member.name)
+    let rows: Vec<MemberRow<'_>> = everybody
+        .map(|member| MemberRow {
+            display_name: &member.display_name,
+            name: &member.name,
+            role: member.role.as_deref(),
+            agent: member.agent.as_deref(),
+            is_human: member.is_human,
+            does: match () {
+                () if speaks == Some(&member.id) => "speaking",
+                () if state.queue.has(&member.display_name) => "queued",
+                () => "",
+            },
         })
-        .collect()
+        .collect();
+    member_lines(&rows)
 }
 
 fn task(state: &State) -> Vec<String> {
@@ -289,12 +298,12 @@ fn info(state: &State) -> Vec<Line> {
     if let Some(project) = &meta.project {
         rows.push(("project", project.clone()));
     }
-    rows.push(("messages", meta.messages.to_string()));
-    rows.push(("figures", show::statistics(meta)));
+    let messages = format!("{}: {}", meta.messages, show::statistics(meta));
+    rows.push(("messages", messages));
     rows.extend(cost(state).map(|cost| ("cost", cost)));
     rows.extend(state.context.map(|context| {
-        let words = "% of {} tokens; above them, older messages are summed up";
-        let words = words.replace("{}", &context.limit.to_string());
+        let words = "% of {} tokens; above that, older messages are summarised";
+        let words = words.replace("{}", &grouped(context.limit));
         ("context", format!("{} {words}", context.percent()))
     }));
     if let Some(parent) = &meta.parent {

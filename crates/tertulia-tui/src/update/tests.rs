@@ -113,6 +113,8 @@ fn member(name: &str, display_name: &str, is_human: bool) -> Member {
         name: name.to_owned(),
         display_name: display_name.to_owned(),
         is_human,
+        role: Some(if is_human { "lead" } else { "author" }.to_owned()),
+        agent: (!is_human).then(|| "sage · claude-sonnet-4-5".to_owned()),
         colour: None,
     }
 }

@@ -33,11 +33,7 @@ pub fn draw(tree: &Tree, look: Look, area: Rect, buffer: &mut Buffer) {
             buffer.set_style(line, theme.chosen());
         }
     }
-    let hint = [
-        ("Enter", "go on with it"),
-        ("↑↓", "choose"),
-        ("Esc", "back"),
-    ];
+    let hint = [("Enter", "resume"), ("↑↓", "choose"), ("Esc", "back")];
     hints(buffer, rows(area, height - keys, keys), theme, &hint);
 }
 

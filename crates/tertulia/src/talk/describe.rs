@@ -6,6 +6,7 @@ use tertulia_core::session::SessionMeta;
 use tertulia_engine::conversation::Conversation;
 use tertulia_engine::pair::text;
 use tertulia_engine::team::policy::Team;
+use tertulia_engine::text::members::{MemberRow, member_lines};
 
 use super::leaving::Leaving;
 use crate::moment::{ago, dated};
@@ -35,11 +36,17 @@ pub fn info(conversation: &Conversation) -> Vec<String> {
 pub fn members(conversation: &Conversation) -> Vec<String> {
     of_team(conversation, |team| {
         let members = team.router().members().iter();
-        let shown = members.map(|member| {
-            let kind = if member.is_human() { "person" } else { "agent" };
-            format!("{}  [NEXT: {}]  {kind}", member.display_name, member.name)
-        });
-        shown.collect()
+        let rows: Vec<MemberRow<'_>> = members
+            .map(|member| MemberRow {
+                display_name: &member.display_name,
+                name: &member.name,
+                role: None,
+                agent: None,
+                is_human: member.is_human(),
+                does: "",
+            })
+            .collect();
+        member_lines(&rows)
     })
 }
 
@@ -99,5 +106,5 @@ pub fn resumed(meta: &SessionMeta, now: Timestamp) -> String {
 /// Formats the message count, in total and per speaker, and the duration.
 fn statistics(meta: &SessionMeta) -> String {
     let count = show::messages(meta.messages);
-    format!("{count}, {}", show::statistics(meta))
+    format!("{count} ({})", show::statistics(meta))
 }

@@ -367,7 +367,7 @@ fn words_of_a_program_and_its_compaction_are_what_they_are() {
     assert_eq!(kept["content"], "tool said: echo #1: look around");
     home.run(&["show", COMPACTED])
         .ok()
-        .says("compacted up to entry");
+        .says("summarised the session up to entry");
     // Agents of other programs are sent the summary in place of what it covers.
     for (format, mark) in [("claude-code", "isCompactSummary"), ("codex", "compacted")] {
         let file = home.path().join(format).with_extension("jsonl");

@@ -141,7 +141,7 @@ fn show_says_who_spoke_how_often_and_for_how_long() {
     let id = import(home)[0]["session"].as_str().unwrap().to_owned();
     let text = home.run(&["show", &id]).ok().stdout;
     let third = text.lines().nth(2).unwrap();
-    assert_eq!(third, "ANA 5 · ADA 8 · over 2 minutes");
+    assert_eq!(third, "ANA 5, ADA 8, within 2 minutes");
     let session = home.show(&id);
     assert_eq!(session["duration_ms"], 130_000);
     let nothing = json!({"input": 0, "output": 0});

@@ -240,10 +240,7 @@ fn a_session_that_rests_is_paused_and_counted() {
     assert_eq!(counts, [("ann", 2), ("ada", 2), ("ben", 1)]);
     let shown = cast.home.run(&["show", &first]).ok().stdout;
     let third = shown.lines().nth(2).unwrap();
-    assert!(
-        third.starts_with("Ann 2 · Ada 2 · Ben 1 · over "),
-        "{third}"
-    );
+    assert!(third.starts_with("Ann 2, Ada 2, Ben 1, within "), "{third}");
     let snapshot = cast
         .home
         .run(&["export", &first, "-f", "snapshot"])

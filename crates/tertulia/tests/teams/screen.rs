@@ -45,7 +45,7 @@ fn an_earlier_talk_is_offered_with_its_age_count_and_summary() {
     terminal.types("x\n");
     terminal.sees("type R to resume it", 1);
     terminal.types("r\n");
-    terminal.sees("(just now): 2 messages, Ann 1 · Ada 1", 1);
+    terminal.sees("(just now): 2 messages (Ann 1, Ada 1", 1);
     terminal.sees("Ann> ", 1);
     terminal.types("[NEXT: ben] go on\n");
     terminal.sees("Ben speaks.", 1);
@@ -183,7 +183,11 @@ fn slash_commands_tell_about_the_talk() {
         &["Ada said this."],
     );
     asks(&mut terminal, "/task", &["Count sheep"]);
-    asks(&mut terminal, "/info", &["2 messages, Zoe 1 · Ada 1"]);
+    asks(
+        &mut terminal,
+        "/info",
+        &["2 messages (Zoe 1, Ada 1, within"],
+    );
     asks(&mut terminal, "/as ann", &["\nas Ann> "]);
     asks(&mut terminal, "/as ada", &["'ada' is an agent", "ann, zoe"]);
     asks(&mut terminal, "/as eve", &["'eve'"]);

@@ -1,9 +1,13 @@
 //! Effects of every command, also during a turn and before the first message.
 
+use tertulia_core::entry::Intent;
 use tertulia_engine::error::ErrorKind;
+use tertulia_engine::event::QueuedMember;
+use tertulia_engine::notice::COMPACTED;
 
 use super::*;
 use crate::error::TuiError;
+use crate::item::Tone;
 use crate::slash;
 use crate::state::Layer;
 
@@ -270,4 +274,56 @@ fn every_command_of_the_table_is_tried_here() {
         let name = |tried: &&&str| tried.split(' ').next() == Some(command.name);
         assert!(tried.iter().find(name).is_some(), "{}", command.name);
     }
+}
+
+#[test]
+fn members_are_shown_with_role_agent_and_turn() {
+    let mut play = Play::open(info(Kind::Team));
+    play.keys("hello [NEXT: ben, cleo]<enter>");
+    play.live(LiveEvent::Session(SessionEvent::Asked {
+        speaker: Speaker {
+            id: "m-ben".to_owned(),
+            ..agent("Ben")
+        },
+    }));
+    play.state.queue = crate::queue::Queue::new(vec![QueuedMember {
+        name: "Cleo".to_owned(),
+        intent: Intent::P2,
+        is_you: false,
+    }]);
+    play.keys("/members<enter>");
+    play.sees("[NEXT: ann]");
+    let shown = play.seen();
+    let line = |name: &str| {
+        shown
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap_or_default()
+    };
+    assert!(line("[NEXT: ann]").contains("lead    person"), "{shown}");
+    let ben = line("[NEXT: ben]");
+    assert!(
+        ben.contains("author  sage · claude-sonnet-4-5  speaking"),
+        "{shown}"
+    );
+    assert!(
+        line("[NEXT: cleo]").contains("claude-sonnet-4-5  queued"),
+        "{shown}"
+    );
+}
+
+/// The activity line says that it is under way, and the entry that it is done.
+#[test]
+fn a_compaction_leaves_one_line() {
+    let mut play = Play::talked();
+    play.keys("/compact<enter>");
+    for text in ["summarising the 2 oldest messages", COMPACTED] {
+        play.live(LiveEvent::Session(SessionEvent::Notice {
+            tone: Tone::Note,
+            text: text.to_owned(),
+            error: None,
+        }));
+    }
+    play.sees_no("oldest messages");
+    play.sees_no(COMPACTED);
 }

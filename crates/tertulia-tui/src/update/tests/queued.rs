@@ -1,5 +1,8 @@
 //! Messages typed ahead: seen, edited in their place, removed; commands that have to wait.
 
+use tertulia_core::entry::Intent;
+use tertulia_engine::event::QueuedMember;
+
 use super::*;
 
 /// The prompt is saved, and the turn ends.
@@ -128,4 +131,19 @@ fn a_command_that_has_to_wait_stays_in_the_input() {
         play.sees(&format!("demo is answering; Esc first, then {name}"));
         assert!(!play.state.is_leaving());
     }
+}
+
+#[test]
+fn the_members_that_wait_stay_beside_an_own_message() {
+    let mut play = Play::open(info(Kind::Team));
+    play.keys("hello [NEXT: ben, cleo]<enter>");
+    play.state.queue = crate::queue::Queue::new(vec![QueuedMember {
+        name: "Cleo".to_owned(),
+        intent: Intent::P2,
+        is_you: false,
+    }]);
+    play.sees("next: Cleo");
+    play.keys("one more<enter>");
+    play.sees("next: Cleo");
+    play.sees("queued: one more");
 }

@@ -135,7 +135,7 @@ fn the_status_line_tells_context_cost_and_tokens() {
     play.paste("/info");
     play.keys("<enter>");
     play.sees("$0.32, without demo-1: no price is known");
-    play.sees("42 % of 100000 tokens");
+    play.sees("42 % of 100 000 tokens");
 }
 
 #[test]
