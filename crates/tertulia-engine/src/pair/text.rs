@@ -6,7 +6,7 @@ use super::state::CORRECTIONS;
 use super::{PairEvent, Pause, Progress, Wait};
 
 /// Why a pair with a spent budget waits, and how it goes on.
-pub const NO_CALLS_LEFT: &str = "no worker calls left; [r+5] allows five more";
+pub const NO_CALLS_LEFT: &str = "worker calls used up; [r+5] adds five";
 
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {
@@ -67,7 +67,12 @@ pub fn ending(pause: &Pause, progress: &Progress) -> String {
         1 => "1 worker call".to_owned(),
         calls => format!("{calls} worker calls"),
     };
-    format!("{how} ({calls}, {})", self::progress(progress))
+    let tokens = progress.tokens.input + progress.tokens.output;
+    match pause {
+        Pause::Waits(Wait::Done) => format!("{how} after {calls} ({tokens} tokens)"),
+        // The round before said the rest.
+        _ => format!("{how} ({calls}, {tokens} tokens)"),
+    }
 }
 
 /// Formats a duration in its largest unit.

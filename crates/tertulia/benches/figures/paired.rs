@@ -11,7 +11,7 @@ fn quickest(home: &Home) -> Duration {
     let once = |_| {
         let begun = Instant::now();
         let output = pair(home, &["--resume", "@"]).ok();
-        output.notes("no worker calls left");
+        output.notes("worker calls used up");
         begun.elapsed()
     };
     (0..5).map(once).min().unwrap()

@@ -98,7 +98,7 @@ fn five_hundred_rounds_go_on_as_fast_as_fifty() {
         );
         let resume = home.prepare(&with_both(&["--resume", "@"]));
         let (output, read) = resume.counting_reads(".jsonl");
-        output.code(1).notes("no worker calls left");
+        output.code(1).notes("worker calls used up");
         let logs = files_below(&home.files_folder()).into_iter();
         let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
         let length: u64 = logs.map(|path| path.metadata().unwrap().len()).sum();

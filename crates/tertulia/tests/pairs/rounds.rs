@@ -10,7 +10,7 @@ fn on_a_bare_machine_the_demo_plays_both_parts() {
     let home = Home::new();
     let output = home.run(&["pair", "bake bread"]).ok();
     let output = output.says("Instructor:\n").says("Worker:\n").says("DONE");
-    output.notes("round 3").notes("done (2 worker calls");
+    output.notes("round 3").notes("done after 2 worker calls");
     let pair = state(&home);
     assert_eq!(pair["round"], 3);
     assert_eq!(pair["worker_calls"], 2);
@@ -114,7 +114,7 @@ fn no_calls_left_pauses_and_more_go_on() {
     assert_eq!(marks(&home).len(), 0);
     assert_eq!(state(&home)["next"], "handover");
     // Without a change it pauses again, without a new round.
-    pair(&home, &["-c"]).code(1).notes("no worker calls left");
+    pair(&home, &["-c"]).code(1).notes("worker calls used up");
     assert_eq!(state(&home)["round"], 1);
     let output = pair(&home, &["-c", "[r+2]"]).code(1);
     output.notes("budget: 2 worker calls left").notes("paused");

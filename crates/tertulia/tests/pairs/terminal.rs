@@ -19,7 +19,7 @@ fn the_first_ctrl_c_gives_the_floor_and_the_second_leaves() {
     terminal.types("/info\n");
     terminal.sees("round 1", 2);
     terminal.types("never mind\n");
-    terminal.sees("done (1 worker call", 1);
+    terminal.sees("done after 1 worker call", 1);
     terminal.sees("you> ", 3);
     terminal.types(CTRL_C);
     let (code, shown) = terminal.ends();
@@ -55,7 +55,7 @@ fn what_was_left_undone_is_offered_and_never_done_unasked() {
     terminal.sees("The worker has not got this instruction: step-2", 1);
     terminal.sees("you> ", 1);
     terminal.types("[r=1]\n");
-    terminal.sees("done (2 worker calls", 1);
+    terminal.sees("done after 2 worker calls", 1);
     terminal.sees("\u{7}", 1);
     terminal.types(CTRL_D);
     terminal.ends();
@@ -85,7 +85,7 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
         terminal.types(CTRL_D);
         let (code, shown) = terminal.ends();
         assert_eq!(code, 0, "{shown}");
-        assert_eq!(shown.contains("done (1 worker call"), !left, "{shown}");
+        assert_eq!(shown.contains("done after 1 worker call"), !left, "{shown}");
         assert_eq!(state(&home)["next"] == json!("worker"), left);
     }
 }

@@ -122,7 +122,7 @@ fn a_worker_writes_edits_and_runs_and_the_transcript_shows_each() {
         .says("it is done")
         .says("I have looked.")
         .notes("file_write")
-        .notes("done (1 worker call");
+        .notes("done after 1 worker call");
     let shown = world.home.run(&["show", "@"]).ok();
     for words in [
         "→ file_write",
@@ -303,7 +303,7 @@ fn an_instructors_git_asks_first() {
         // Read-only calls needed no permission.
         terminal.sees("Allow it?", 1);
         terminal.types(answer);
-        terminal.sees("done (0 worker calls", 1);
+        terminal.sees("done after 0 worker calls", 1);
         terminal.types(CTRL_D);
         let (code, shown) = terminal.ends();
         assert_eq!(
