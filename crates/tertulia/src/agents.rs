@@ -201,7 +201,14 @@ fn unknown(settings: &Settings, name: &str) -> CommandError {
     let nearest = slash::nearest(name, known.iter().map(String::as_str));
     let nearest = nearest.map(|near| format!("; did you mean {near}?"));
     let words = format!("there is no agent '{name}'{}", nearest.unwrap_or_default());
-    CommandError::new(ErrorKind::NotFound, words).hint(format!(
+    let mut error = CommandError::new(ErrorKind::NotFound, words);
+    let described = format!("agents.{name}.");
+    let untrusted = settings.untrusted.iter();
+    let mut claims = untrusted.flat_map(|untrusted| &untrusted.claims);
+    if claims.any(|claim| claim.key.starts_with(&described)) {
+        error = error.hint("the project's settings describe it: `tertulia trust` allows them");
+    }
+    error.hint(format!(
         "known: {}; describe others in [agents.NAME] of the settings, or register a program: `tertulia agents register`",
         known.join(", ")
     ))

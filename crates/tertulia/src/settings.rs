@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use tertulia_agents::approval::Approval;
 use tertulia_agents::tool::ToolLimits;
 use tertulia_core::price::PriceRow;
 use toml::{Table, Value};
@@ -68,6 +69,8 @@ pub struct Settings {
     pub agent: Option<(String, Source)>,
     /// Agents described in the settings.
     pub agents: BTreeMap<String, AgentSettings>,
+    /// Tool policy of sessions for which none was chosen.
+    pub approve: Option<Approval>,
     /// What is moved to the trash automatically; nothing by default.
     pub retention: Retention,
     /// The user's own prices of models. Of two for the same, the first counts.
@@ -197,6 +200,7 @@ impl Settings {
             redact_rules: None,
             agent: None,
             agents: BTreeMap::new(),
+            approve: None,
             retention: Retention::default(),
             prices: Vec::new(),
             auto_tags: false,
@@ -339,13 +343,11 @@ impl Settings {
             self.sync_with = with.map(|with| (with, base.to_owned()));
         }
         // A project can only turn off what the user left on.
-        let wanted = reader.flag(table, "project_instructions");
-        self.project_instructions &= wanted.unwrap_or(true);
+        self.project_instructions &= reader.flag(table, "project_instructions").unwrap_or(true);
+        self.approve = reader.approval(table, "approve").or(self.approve);
         let shell_timeout = reader.seconds(table, "shell_timeout");
         self.shell_timeout = shell_timeout.unwrap_or(self.shell_timeout);
-        if let Some(auto_tags) = reader.flag(table, "auto_tags") {
-            self.auto_tags = auto_tags;
-        }
+        self.auto_tags = reader.flag(table, "auto_tags").unwrap_or(self.auto_tags);
         if let Some(postgres) = reader.table(table, "postgres") {
             self.warn_unknown(file, "postgres.", postgres, POSTGRES_KEYS);
             let reader = reader.within("postgres");

@@ -254,7 +254,8 @@ impl Preparing<'_> {
 
     fn run_options(&self, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
         let recorded = self.existing.row.as_ref().and_then(|row| row.meta.approve);
-        let rules = permissions(self.spec.approve, recorded, self.options, ui);
+        let own = workspace.settings.approve;
+        let rules = permissions((self.spec.approve, own), recorded, self.options, ui);
         RunOptions {
             folder: self.place.folder.clone(),
             ..run_options(rules, self.options, workspace, ui)
@@ -419,19 +420,19 @@ pub fn existing_folder(folder: &Path, recorded: bool) -> CommandResult<PathBuf> 
 }
 
 /// Returns the permissions of a session: those that the user asks for now, else the tighter of the
-/// default and what the user set in the session. A log may come from elsewhere, so nothing looser than the
+/// default, which may be set in the settings, and what the user set in the session. A log may come from elsewhere, so nothing looser than the
 /// default is taken from it.
 fn permissions(
-    approve: Option<Approval>,
+    (approve, own): (Option<Approval>, Option<Approval>),
     recorded: Option<Approval>,
     options: &OpenOptions,
     ui: &mut Ui,
 ) -> Permissions {
     let can_ask = options.can_ask;
-    let default = options.default_policy.unwrap_or(match can_ask {
-        true => Approval::Ask,
-        false => Approval::Low,
-    });
+    let default = match options.default_policy.or(own) {
+        Some(Approval::Ask) | None if !can_ask => Approval::Low,
+        default => default.unwrap_or(Approval::Ask),
+    };
     match approve {
         Some(Approval::Ask) if !can_ask => {
             ui.warn("not interactive: tools that change anything are denied");

@@ -7,6 +7,7 @@ pub(super) const TOP_KEYS: &[&str] = &[
     "lock_timeout",
     "agent",
     "agents",
+    "approve",
     "retention",
     "prices",
     "auto_tags",

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
+use tertulia_agents::approval::Approval;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
@@ -79,6 +80,14 @@ impl<'a> Reader<'a> {
             _ => self.expected(key, "true or false"),
         }
         None
+    }
+
+    pub fn approval(&self, table: &Table, key: &str) -> Option<Approval> {
+        let mode = table.get(key)?.as_str().and_then(Approval::named);
+        if mode.is_none() {
+            self.expected(key, "\"ask\", \"edits\", \"low\", \"all\" or \"none\"");
+        }
+        mode
     }
 
     pub fn table<'t>(&self, table: &'t Table, key: &str) -> Option<&'t Table> {

@@ -117,3 +117,28 @@ fn a_tightened_policy_does_not_come_back() {
     };
     assert!(sessions.iter().filter(with_terms).count() >= 1);
 }
+
+#[test]
+fn the_settings_choose_the_policy_of_sessions_without_one() {
+    let home = home();
+    let writes = r#"use file_write {"path":"made","content":"x"}"#;
+    let made = home.project().join("made");
+    let settings = |mode: &str| home.settings(&format!("agent = \"demo\"\napprove = {mode}\n"));
+    settings("\"all\"");
+    home.run(&["-p", writes, "--approve", "low"]).ok();
+    assert!(!made.exists(), "a flag comes first");
+    home.run(&["-c", "-p", writes]).ok();
+    assert!(!made.exists(), "what was set in a session stays");
+    home.run(&["-p", writes]).ok();
+    assert!(made.exists());
+    std::fs::remove_file(&made).unwrap();
+    // Without a terminal, `ask` denies what changes anything, without a warning at every run.
+    settings("\"ask\"");
+    home.run(&["-p", writes]).ok().lacks("not interactive");
+    assert!(!made.exists());
+    settings("\"every\"");
+    home.run(&["-p", "hello"])
+        .code(2)
+        .notes("'approve' must be")
+        .notes("\"edits\"");
+}

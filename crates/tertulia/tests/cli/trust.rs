@@ -306,3 +306,34 @@ fn data_cannot_steer_a_terminal() {
         );
     }
 }
+
+#[test]
+fn an_agent_that_needs_trust_says_so() {
+    let home = Home::new();
+    project_settings(
+        &home,
+        "agent = \"theirs\"\n[agents.theirs]\ntype = \"command\"\ncommand = \"cat\"\n",
+    );
+    home.run(&["chat", "-p", "hello"])
+        .code(3)
+        .notes("there is no agent 'theirs'")
+        .notes("hint: the project's settings describe it: `tertulia trust` allows them");
+    home.run(&["chat", "--agent", "nobody", "-p", "hello"])
+        .code(3)
+        .lacks("describe it");
+    home.run(&["trust", "-y"]).ok();
+    assert_eq!(home.run(&["chat", "-p", "hello"]).ok().stdout, "hello\n");
+}
+
+/// Otherwise a foreign project could let its agents run everything.
+#[test]
+fn a_project_chooses_the_tool_policy_only_with_trust() {
+    let home = Home::new();
+    let writes = r#"use file_write {"path":"made","content":"x"}"#;
+    project_settings(&home, "approve = \"all\"\n");
+    home.run(&["chat", "-p", writes]).ok().notes("'approve'");
+    assert!(!home.project().join("made").exists());
+    home.run(&["trust", "-y"]).ok();
+    home.run(&["chat", "-p", writes]).ok();
+    assert!(home.project().join("made").exists());
+}
