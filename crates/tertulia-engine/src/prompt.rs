@@ -67,7 +67,7 @@ impl Prompt {
             let file = match found {
                 Some(Ok(file)) => file,
                 Some(Err(why)) if !by_path => {
-                    let hint = "put `@path` in backticks to send it as text";
+                    let hint = "leave it out, or write `@path` in backticks to send it as text";
                     let why = format!("not sent: {why}");
                     return Err(ErrorBody::new(ErrorKind::Usage, why).hint(hint));
                 }

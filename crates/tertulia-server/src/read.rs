@@ -73,7 +73,7 @@ fn ask(object: Map<String, Value>) -> Result<Ask, ErrorBody> {
             ErrorKind::UnknownType,
             format!("there is no request '{shown}'"),
         )
-        .hint(format!("there are: {}", TYPES.join(", "))));
+        .hint(format!("types: {}", TYPES.join(", "))));
     }
     read(&object).map_err(|error| {
         let words = unfit(&object, &error);

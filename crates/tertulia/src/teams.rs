@@ -200,7 +200,7 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
     Err(if known.is_empty() {
         error.hint("`tertulia team init` writes an example")
     } else {
-        error.hint(format!("there are: {}", known.join(", ")))
+        error.hint(format!("known: {}", known.join(", ")))
     })
 }
 

@@ -47,6 +47,15 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         };
         ui.note(&format!("{} has {tags}", row.meta.id.short()));
     }
+    let automatic = match workspace.settings.auto_tags {
+        true => row.meta.auto_tags(),
+        false => Vec::new(),
+    };
+    for tag in remove.iter().filter(|tag| automatic.contains(tag)) {
+        ui.note(&format!(
+            "~{tag} stays: it is automatic, from what the session did (`auto_tags` in your settings)"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

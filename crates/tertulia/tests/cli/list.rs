@@ -254,6 +254,10 @@ fn automatic_tags_are_an_option_and_are_never_written() {
     let tagged = listed(&["--tag", "shell", "--json"]).json();
     assert_eq!(tagged["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(home.show(&id)["tags"], json!(["mine"]));
+    home.run(&["tag", &id, "-shell"])
+        .ok()
+        .notes("~shell stays: it is automatic");
+    home.run(&["tag", &id, "-other"]).ok().lacks("automatic");
     home.run(&["doctor"]).ok();
 }
 

@@ -140,3 +140,14 @@ fn an_agent_that_nobody_knows_is_named() {
         .notes("'nobody'")
         .notes("Ada");
 }
+
+#[test]
+fn a_team_file_from_the_future_asks_for_an_upgrade_alone() {
+    let home = Home::new();
+    let folder = home.folder("project/.tertulia/teams");
+    fs::write(folder.join("new.json"), r#"{"schemaVersion": "9.0"}"#).unwrap();
+    home.run(&["team", "migrate", "new"])
+        .code(5)
+        .notes("upgrade tertulia")
+        .lacks("by hand");
+}

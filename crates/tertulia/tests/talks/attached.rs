@@ -100,6 +100,11 @@ fn what_cannot_be_attached_is_not_sent() {
         .notes("'image' is not a text file")
         .notes("backticks");
     world
+        .home
+        .run(&["chat", "--attach", "image", "-p", "x"])
+        .code(2)
+        .notes("hint: leave it out");
+    world
         .ask("see @/etc/hostname")
         .code(2)
         .notes("outside the work folder");

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tertulia_core::team::{Migration, migrate};
+use tertulia_core::team::{Migration, TeamError, migrate};
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::teams;
@@ -31,9 +31,11 @@ pub struct MigrateArgs {
 
 pub fn run(cwd: &Path, args: &MigrateArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let (file, text) = teams::read_text(cwd, &args.file)?;
-    let migration = migrate(&text, &file.display().to_string()).map_err(|error| {
-        CommandError::from(error)
-            .hint("complete the file by hand where it says so, then migrate it again")
+    let migration = migrate(&text, &file.display().to_string()).map_err(|error| match error {
+        // It says to upgrade.
+        TeamError::TooNew { .. } => CommandError::from(error),
+        error => CommandError::from(error)
+            .hint("complete the file by hand where it says so, then migrate it again"),
     })?;
     let target = match &args.output {
         Some(output) => cwd.join(output),

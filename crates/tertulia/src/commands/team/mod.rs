@@ -231,10 +231,7 @@ fn without_config(
         return Err(if known.is_empty() {
             error.hint("`tertulia team init` writes an example")
         } else {
-            error.hint(format!(
-                "tertulia team NAME; there are: {}",
-                known.join(", ")
-            ))
+            error.hint(format!("tertulia team NAME; known: {}", known.join(", ")))
         });
     }
     let said: Vec<String> = args.config.into_iter().chain(args.prompt).collect();

@@ -44,7 +44,7 @@ pub fn read(words: &str, kind: Kind) -> Read<'_> {
     };
     let all = names.join(" ");
     Read::Wrong(format!(
-        "there is no command {first}{meant} There are {all}"
+        "there is no command {first}{meant} Commands: {all}"
     ))
 }
 
@@ -112,12 +112,12 @@ mod tests {
             wrong(
                 "/hlep me",
                 kind,
-                "there is no command /hlep; did you mean /help? There are /help",
+                "there is no command /hlep; did you mean /help? Commands: /help",
             );
             wrong(
                 "/nonsense",
                 kind,
-                "there is no command /nonsense. There are /help",
+                "there is no command /nonsense. Commands: /help",
             );
         }
         // Commands of other kinds are recognised alone, and may begin a message.
