@@ -39,6 +39,8 @@ class Tertulia:
                 return text, answer
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: client.py SOCKET (`tertulia serve --detach` prints it)")
     talk = Tertulia(sys.argv[1])
     print("with", talk.ask("initialize", demo_mode=True)["agent"])
     session = talk.ask("session_create", title="From Python")["session_id"]

@@ -63,3 +63,17 @@ fn the_shell_client_asks_one_question() {
     assert_eq!(answers.last().unwrap()["status"], "completed");
     server.end().ok();
 }
+
+#[test]
+fn the_clients_say_what_they_need() {
+    for (program, name) in [("python3", "client.py"), ("sh", "client.sh")] {
+        let output = Command::new(program).arg(example(name)).output().unwrap();
+        assert!(!output.status.success(), "{name}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        let usage = format!("usage: {name} SOCKET");
+        assert!(
+            words.starts_with(&usage) && words.lines().count() == 1,
+            "{words}"
+        );
+    }
+}
