@@ -241,7 +241,7 @@ fn reply(question: &AgentRequest) -> Result<String, AgentError> {
              `/agents` (in the shell `tertulia agents`) shows who else could be here.",
             match question.ephemeral {
                 true => "Nothing that we say is kept.",
-                false => "Everything we say is on your disk before I answer.",
+                false => "Every word is saved before I answer, and you are told if it cannot be.",
             },
             progress(question)
         ));

@@ -283,7 +283,7 @@ fn has_words(entries: &[Entry]) -> bool {
 /// Returns the error for a log that cannot be replaced, because forks continue it.
 pub(crate) fn shared_with_forks(id: SessionId) -> StoreError {
     StoreError::Refused(format!(
-        "forks share entries of session {}, which must stay as they are for them",
+        "cannot replace entries of session {}: its forks share them",
         id.short()
     ))
 }

@@ -168,11 +168,11 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
             lines.join("\n")
         }
         AgentEvent::Retrying(retry) => format!(
-            "{}; trying again in {:.1} s ({} of {})",
-            retry.reason,
+            "retrying in {:.1} s ({} of {}): {}",
             retry.wait.as_secs_f32(),
             retry.attempt,
-            retry.of
+            retry.of,
+            retry.reason
         ),
         AgentEvent::Remark(text) => text.clone(),
         AgentEvent::Session(id) => format!("its own session is {id}"),

@@ -132,11 +132,7 @@ impl Trouble {
                 format!("the answer of {name} ended without its end"),
             )
             .hint("ask again; the answer so far may be incomplete"),
-            Trouble::NoStream => AgentError::new(
-                FailureKind::Protocol,
-                format!("{name} answered, but not with a stream of events"),
-            )
-            .hint(format!("check {}", asked.whence.setting("base_url"))),
+            Trouble::NoStream => asked.no_stream(),
             Trouble::CutCall { tool, limit } => asked.cut_call(tool, *limit),
             Trouble::Refused(cause) => AgentError::new(
                 FailureKind::Refused,
@@ -208,6 +204,22 @@ impl Asked<'_> {
         }
     }
 
+    /// Explains an answer of success that is no stream. genai keeps nothing of it.
+    fn no_stream(self) -> AgentError {
+        let words = "sent no stream of events: an error, a web page or a whole answer in its place";
+        let path = match self.provider {
+            Provider::Anthropic => "messages",
+            Provider::OpenAi => "chat/completions",
+            Provider::Gemini => "models",
+            Provider::Ollama => "api/chat",
+        };
+        let root = without_password(self.root);
+        AgentError::new(FailureKind::Protocol, format!("{} {words}", self.name())).hint(format!(
+            "check {}; `curl -d '{{}}' {root}{path}` shows what it sends",
+            self.whence.setting("base_url")
+        ))
+    }
+
     fn cut_call(self, tool: &str, limit: Option<u32>) -> AgentError {
         let name = self.name();
         let limit = limit.map_or_else(
@@ -242,6 +254,9 @@ impl Asked<'_> {
         let kind = kind(status, &body);
         let name = self.name();
         let text = match &said {
+            Some(said) if status >= 500 => {
+                format!("server error {status} of {name}: {}", short(said))
+            }
             Some(said) => format!("{name} says ({status}): {}", short(said)),
             None => format!("{name} answered with HTTP status {status}"),
         };

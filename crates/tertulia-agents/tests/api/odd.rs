@@ -176,10 +176,12 @@ fn the_words_of_a_server_are_repeated() {
     );
     let page = Server::play(vec![Reply::plain(200, "<html>\n\nLog in\n\n</html>\n")]);
     let answer = ask(&agent(Provider::OpenAi, &page), &question("hi"));
-    let words = "not with a stream of events";
+    let error = answer.error();
+    let words = "sent no stream of events: an error, a web page or a whole answer";
+    assert!(error.message.contains(words), "{error:?}");
+    let hint = error.hint.as_ref().unwrap();
     assert!(
-        answer.error().message.contains(words),
-        "{:?}",
-        answer.error()
+        hint.contains("curl") && hint.contains("/chat/completions"),
+        "{hint}"
     );
 }

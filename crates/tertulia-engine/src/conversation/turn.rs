@@ -126,13 +126,12 @@ impl TurnResult {
     pub fn screen_notes(&self, conversation: &Conversation) -> Vec<UserMessage> {
         match self {
             TurnResult::Chat(_) => {
-                let error = self.failure().map(ErrorBody::from);
-                let retry = error.as_ref().map(|_| "/retry asks again".to_owned());
-                let hint = error.and_then(|error| error.hint);
-                hint.into_iter()
-                    .chain(retry)
-                    .map(UserMessage::note)
-                    .collect()
+                let Some(error) = self.failure() else {
+                    return Vec::new();
+                };
+                let hint = error.hint.as_deref().into_iter();
+                let ways = "/retry asks again · /agents chooses another agent";
+                hint.chain([ways]).map(UserMessage::note).collect()
             }
             TurnResult::Team(_) | TurnResult::Pair(..) => self.notes(conversation),
         }
