@@ -237,12 +237,14 @@ impl Client {
         })
     }
 
-    /// Resolves a session reference. A running session need not be in the store yet.
+    /// Resolves a session reference. A running session need not be in the store yet, nor one that this
+    /// client is about to begin.
     async fn known(&self, name: &str) -> HostResult<Which> {
-        if let Ok(id) = name.parse::<SessionId>()
-            && self.hub.hosted(id).is_some()
-        {
-            return Ok(Which::New(id));
+        if let Ok(id) = name.parse::<SessionId>() {
+            let current = self.guest.current();
+            if current == Some(Which::New(id)) || self.hub.hosted(id).is_some() {
+                return Ok(Which::New(id));
+            }
         }
         match self.host().find(name).await {
             Ok(row) => Ok(Which::Known(row.meta.id)),

@@ -91,6 +91,8 @@ impl Server {
             worker: None,
             max_rounds: None,
             approve: None,
+            // Nothing is left behind if nothing is said. Of a team or a pair the store tells who is in it.
+            deferred: matches!(next, Next::New { .. }),
         };
         let id = match call.ask(ask)? {
             Answer::SessionCreated { session_id } => parsed(&session_id)?,

@@ -77,7 +77,7 @@ impl Client {
     }
 
     async fn create(&self, ask: Ask) -> HostResult<Answer> {
-        let (title, wish) = match ask {
+        let (title, wish, is_deferred) = match ask {
             Ask::SessionCreate {
                 title,
                 kind,
@@ -89,6 +89,7 @@ impl Client {
                 worker,
                 max_rounds,
                 approve,
+                deferred,
             } => {
                 let wish = Wish {
                     kind,
@@ -101,10 +102,13 @@ impl Client {
                     approve,
                     cwd,
                 };
-                (title, wish)
+                (title, wish, deferred)
             }
-            _ => (None, Wish::default()),
+            _ => (None, Wish::default(), false),
         };
+        if is_deferred {
+            return self.create_later(title, wish).await;
+        }
         let id = if wish == Wish::default() {
             // The agent is chosen when the session is opened.
             self.host().create(title, &SessionSpec::default()).await?
@@ -117,6 +121,25 @@ impl Client {
         self.guest.set_current(Some(Which::Known(id)));
         Ok(Answer::SessionCreated {
             session_id: id.to_string(),
+        })
+    }
+
+    /// Gives an id to a session that is created with its first message.
+    async fn create_later(&self, title: Option<String>, wish: Wish) -> HostResult<Answer> {
+        if title.is_some() {
+            let words = "a session that is created later has no title yet";
+            return Err(ErrorBody::new(ErrorKind::Usage, words)
+                .hint("leave out `deferred`, or name it with `session_rename` later"));
+        }
+        let which = Which::New(self.host().new_id());
+        if wish != Wish::default() {
+            let spec = wish.spec(&self.participants)?;
+            self.host().check(which, &spec).await?;
+            self.hub.set_spec(which.id(), spec);
+        }
+        self.guest.set_current(Some(which));
+        Ok(Answer::SessionCreated {
+            session_id: which.id().to_string(),
         })
     }
 

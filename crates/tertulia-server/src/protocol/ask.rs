@@ -93,6 +93,10 @@ pub enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ApproveName>")]
         approve: Option<Approval>,
+        /// Whether the session is created with its first message. Until then this connection alone knows
+        /// its id, and nothing is left behind if nothing is said. Such a session has no title yet.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deferred: bool,
     },
     /// Changes a session: the agent and model after the running turn, the tool policy at once.
     SessionConfigure {

@@ -154,7 +154,7 @@ fn a_new_session_says_who_answers_and_the_agent_is_switched() {
     terminal.sees("A server runs this session");
     status_says(&mut terminal, "demo-1");
     terminal.type_text("/agents upper\n");
-    terminal.sees("upper answers from here on");
+    terminal.sees("upper answers (your choice)");
     say(&mut terminal, "who are you?", "I AM UPPER");
     terminal.type_text("/agents missing\n");
     terminal.sees("there is no agent 'missing'");
@@ -210,4 +210,22 @@ fn without_a_server_it_says_how_to_have_one() {
     assert_ne!(terminal.exit_code(), 0);
     let piped = home.run(&["attach"]).code(2);
     assert!(piped.stderr.contains("terminal"), "{}", piped.stderr);
+}
+
+#[test]
+fn who_attaches_and_says_nothing_leaves_nothing_behind() {
+    let home = Home::new();
+    let _server = Server::start(&home);
+    let mut terminal = talk(&home, &["attach"]);
+    terminal.keys("^d");
+    assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
+    assert_eq!(home.all().len(), 0);
+    let mut terminal = talk(&home, &["attach"]);
+    say(&mut terminal, "echo first words", "first words");
+    terminal.type_text("/new\n");
+    terminal.sees("Every word is saved");
+    terminal.keys("^d");
+    assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
+    assert_eq!(home.all().len(), 1);
+    assert_eq!(home.said("@").len(), 2);
 }

@@ -158,3 +158,29 @@ fn what_does_not_fit_is_refused_and_nothing_is_made() {
         assert_eq!(configured["kind"], "usage", "{configured}");
     });
 }
+
+#[test]
+fn a_deferred_session_is_created_with_its_first_message() {
+    both_ways(|home, mut client| {
+        let create = |more: Value| {
+            let mut ask = json!({ "type": "session_create", "deferred": true });
+            let fields = ask.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            ask
+        };
+        let refused = client.answer(create(json!({ "title": "birds" })));
+        assert_eq!(refused["kind"], "usage", "{refused}");
+        let refused = client.answer(create(json!({ "agent": "nobody" })));
+        assert_eq!(refused["kind"], "not_found", "{refused}");
+        let made = client.answer(create(json!({ "agent": "demo", "approve": "none" })));
+        assert_eq!(made["type"], "session_created", "{made}");
+        let id = string(&made, "session_id");
+        let followed =
+            client.answer(json!({ "type": "subscribe", "session_id": id, "detail": "full" }));
+        assert_eq!(followed["type"], "subscribed", "{followed}");
+        assert!(home.all().is_empty());
+        let story = ask(&mut client, "echo now it begins");
+        assert_eq!(text(&story), "now it begins");
+        assert_eq!(string(&home.all()[0], "id"), id);
+    });
+}
