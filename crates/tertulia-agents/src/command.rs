@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::approval::Approval;
 use super::bypass::CommandLine;
+use super::plain_text::PlainText;
 use super::process::{self, Confined, Kernel, Limits, ProcessError, Program, Utf8Stream};
 use super::scratch::Scratch;
 use super::{
@@ -270,14 +271,14 @@ impl Command {
 }
 
 async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, sink: &AgentSink) {
-    let mut decoder = Utf8Stream::default();
+    let (mut decoder, mut plain) = (Utf8Stream::default(), PlainText::default());
     while let Some(chunk) = received.recv().await {
-        let text = decoder.push(&chunk);
+        let text = plain.push(&decoder.push(&chunk));
         if !text.is_empty() && sink.say(AgentEvent::Text(text)).await.is_err() {
             return;
         }
     }
-    let rest = decoder.finish();
+    let rest = plain.push(&decoder.finish());
     if !rest.is_empty() {
         let _ = sink.say(AgentEvent::Text(rest)).await;
     }

@@ -41,6 +41,7 @@ mod folder;
 mod mention;
 mod obeyed;
 pub mod opencode;
+mod plain_text;
 pub mod process;
 mod program_name;
 mod prompt;

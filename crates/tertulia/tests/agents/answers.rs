@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, UNICODE};
 
 use super::world::{World, for_each_api};
+use crate::home::Home;
 
 for_each_api!(
     an_answer_comes_and_is_kept,
@@ -138,4 +139,19 @@ fn a_command_in_the_background_ends_with_the_answer() {
         let process = std::path::Path::new("/proc").join(pid.trim());
         assert!(!process.exists(), "{pid}");
     }
+}
+
+/// Colours are for a terminal: neither the log nor a pipe gets them.
+#[test]
+fn the_colours_of_a_program_are_no_part_of_its_answer() {
+    let home = Home::new();
+    home.script_agent(
+        "colourful",
+        r"cat > /dev/null; printf '\033[36mcyan\033[0m and plain\n'",
+    );
+    let output = home
+        .run(&["chat", "--agent", "colourful", "-p", "hello"])
+        .ok();
+    assert_eq!(output.stdout, "cyan and plain\n");
+    assert_eq!(home.said("@")[1].trim_end(), "cyan and plain");
 }

@@ -447,7 +447,7 @@ fn nothing_of_an_answer_steers_the_terminal() {
     );
     let mut terminal = talk(&home, &["--agent", "evil"]);
     terminal.type_text("hi\n");
-    terminal.sees("owned");
+    terminal.sees("abc");
     ready(&mut terminal);
     assert!(terminal.is_alternate());
     assert_eq!(terminal.bells(), 0);
