@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tertulia_core::entry::{Entry, Message, ToolOutcome, Usage};
+use tertulia_core::entry::{Body, Entry, Message, ToolOutcome, Usage};
 use tertulia_core::foreign::Foreign;
 use tertulia_core::id::{Seq, derived};
 use tertulia_core::session::{Log, SessionMeta};
@@ -35,7 +35,7 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
     let Dialogue { lines, left_out } = Dialogue::of(meta, log, View::OneAgent);
     let mut writer = Writer {
         place,
-        branch: String::new(),
+        branch: branch_of(log),
         original: meta.id.to_string(),
         parent: None,
         content: String::new(),
@@ -57,6 +57,21 @@ pub fn file(meta: &SessionMeta, log: &Log, place: &ProgramPlace) -> ProgramFile 
         content: writer.content,
         left_out: writer.left_out,
     }
+}
+
+/// Returns the last git branch that the session recorded; empty if there is none.
+fn branch_of(log: &Log) -> String {
+    let environments = log
+        .entries
+        .iter()
+        .rev()
+        .filter_map(|entry| match &entry.body {
+            Body::Environment(environment) => environment.git.as_deref(),
+            _ => None,
+        });
+    let mut branches = environments.filter_map(|git| git.strip_prefix("branch "));
+    let branch = branches.next().and_then(|git| git.split(',').next());
+    branch.unwrap_or_default().to_owned()
 }
 
 /// Returns the lines that continue a session file with what the log has after an entry. A summary is

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tertulia_core::entry::{
-    Body, Entry, Forked, Hash, Head, Kind, Message, NewEntry, Origin, Relation, ToolOutcome,
+    Body, Entry, Environment, Forked, Hash, Head, Kind, Message, NewEntry, Origin, Relation,
+    ToolOutcome,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::jsonl;
@@ -48,6 +49,30 @@ fn a_chat_for_claude_code() {
         format!("-home-ana-parser/{}.jsonl", place.session)
     );
     place.session.parse::<Uuid>().unwrap();
+}
+
+#[test]
+fn claude_code_gets_the_last_known_branch() {
+    let git = |git: &str| {
+        Body::Environment(Environment {
+            date: "2026-11-15".parse().unwrap(),
+            git: Some(git.to_owned()),
+            approve: "ask".to_owned(),
+            thread: None,
+        })
+    };
+    let mut said = vec![Body::Message(user("hello"))];
+    let branches = |said: &[Body]| {
+        let file = claude(&sample::session(Kind::Chat, said.to_vec()));
+        let lines = lines(&file.content);
+        let branches = lines.iter().filter_map(|line| line["gitBranch"].as_str());
+        branches.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(branches(&said), [""]);
+    said.push(git("branch parser, 2 files changed"));
+    assert_eq!(branches(&said), ["parser"]);
+    said.push(git("no branch (detached HEAD), clean"));
+    assert_eq!(branches(&said), ["parser"]);
 }
 
 #[test]

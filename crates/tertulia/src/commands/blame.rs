@@ -18,6 +18,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open::{self, Workspace};
+use crate::show::count;
 use crate::ui::{BOLD, DIM, Ui, harmless};
 
 /// How long to wait for another process that writes the ledger.
@@ -83,7 +84,7 @@ pub fn run(args: &BlameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     if lines.to > all.len() || lines.from == 0 || lines.from > lines.to.max(1) {
         let words = match lines.from == 0 || lines.from > lines.to {
             true => "lines are counted from 1, and FROM comes before TO".to_owned(),
-            false => format!("{} has {} lines", path.display(), all.len()),
+            false => format!("{} has {}", path.display(), count(all.len() as u64, "line")),
         };
         return Err(CommandError::new(ErrorKind::Usage, words).hint("name lines as FILE:FROM-TO"));
     }
@@ -388,10 +389,9 @@ fn tell(
         }
     }
     if let Some(change) = changes.first() {
-        let program = &workspace.settings.program;
         let id = change.meta.id.short();
         ui.advise(&format!(
-            "See it: `{program} show {id}`; continue from there: `{program} fork {id}:{}`",
+            "See it: `tertulia show {id}`; continue from there: `tertulia fork {id}:{}`",
             change.seq
         ));
     }

@@ -87,7 +87,31 @@ fn lines_belong_to_the_calls_that_wrote_them() {
             home.run(&["blame", &place]).code(2).notes(words);
         }
         home.run(&["blame", "nowhere.rs"]).code(3);
+        fs::write(home.project().join("short.rs"), "one\n").unwrap();
+        home.run(&["blame", "short.rs:9"])
+            .code(2)
+            .notes("short.rs has 1 line\n");
     });
+}
+
+#[test]
+fn the_hint_names_the_store_once() {
+    let home = Home::new();
+    let data = home.path().join("other").display().to_string();
+    let writes = r#"use file_write {"path":"made.rs","content":"a line of its own\n"}"#;
+    let said = [
+        "chat",
+        "--data-dir",
+        &data,
+        "--approve",
+        "all",
+        "-p",
+        writes,
+    ];
+    home.run(&said).ok();
+    let output = home.run(&["blame", "made.rs", "--data-dir", &data]).ok();
+    let command = format!("`tertulia --data-dir {data} show ");
+    output.says("line 1").notes(&command);
 }
 
 #[test]
