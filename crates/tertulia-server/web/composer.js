@@ -96,6 +96,11 @@ export class Composer {
     this.#timer = setInterval(tick, 1000);
   }
 
+  /** Counts from this time, at which the answer began, while one is under way. */
+  beganAt(time) {
+    if (time < Date.now() && !this.#stop.hidden) this.#since = time;
+  }
+
   /** Shows who speaks next in a team, or the round of a pair. */
   showQueue(words) {
     this.#queue.hidden = !words;

@@ -189,8 +189,16 @@ export class SessionView {
     this.stream.reset();
     // The server tells what waits and what is a draft, if there is any.
     this.#enter({ ...renewed(this.#state), unsent: [] });
+    this.#askBeginning();
     // Before the first page is there, that page has everything.
     if (this.#session) this.#refreshFrom(this.transcript.last);
+  }
+
+  /** Asks since when an agent has been answering: a page that is opened in the middle does not know. */
+  async #askBeginning() {
+    const { talks = [] } = await this.#app.connection.request('ps', {}, { again: false }).catch(() => ({}));
+    const live = talks.find(({ session_id: id }) => id === this.#id);
+    if (live && live.state !== 'waiting') this.composer.beganAt(Date.parse(live.since));
   }
 
   #event(event) {

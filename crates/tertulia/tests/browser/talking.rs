@@ -77,7 +77,12 @@ fn an_answer_streams_through_a_reload_and_can_be_cancelled(kind: Kind) {
     browser.sees(".stream .waiting", "queued");
     browser.type_text("not sent");
     browser.waits("localStorage.length === 3");
+    // The time that the answer has taken so far is that of the session, not of the page.
+    browser.waits("parseInt(document.querySelector('.elapsed').textContent) >= 4");
     browser.reload();
+    browser.waits(
+        "parseInt(document.querySelector('.elapsed').textContent) >= 4 && performance.now() < 4000",
+    );
     browser.sees(".stream .entry", "the beginning");
     browser.waits("document.querySelector('textarea').value === 'not sent'");
     go(&home);
