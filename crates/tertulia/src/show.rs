@@ -18,9 +18,10 @@ use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
 /// Formats a message for a transcript. In teams, markers are removed and the addressees shown
 /// instead.
 pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Timestamp) -> String {
-    let content = match kind {
-        Kind::Team => markers::shown(&message.content),
-        Kind::Chat | Kind::Pair => message.content.clone(),
+    let content = match (message.tool_outcome(), kind) {
+        (Some(outcome), _) => tools::readable_output(&message.content, outcome).into_owned(),
+        (None, Kind::Team) => markers::shown(&message.content),
+        (None, Kind::Chat | Kind::Pair) => message.content.clone(),
     };
     let style = match message.speaker.kind {
         SpeakerKind::Human => HUMAN,

@@ -381,3 +381,20 @@ fn words_of_a_program_and_its_compaction_are_what_they_are() {
         assert!(place(mark) < place("after the summary"));
     }
 }
+
+#[test]
+fn what_is_no_conversation_is_counted_once_for_all_files() {
+    let home = Home::new();
+    let folder = recorded("claude-code").display().to_string();
+    let output = home.run(&["import", &folder]).ok().lacks("not part of");
+    let lines = output.stdout.lines();
+    let skipped: Vec<&str> = lines.filter(|line| line.contains("skipped")).collect();
+    assert_eq!(skipped.len(), 1, "{output:?}");
+    assert!(
+        skipped[0].starts_with("skipped (not conversation): "),
+        "{skipped:?}"
+    );
+    assert!(skipped[0].contains("last-prompt ("), "{skipped:?}");
+    // Nothing is new: nothing was skipped.
+    home.run(&["import", &folder]).ok().lacks("skipped");
+}

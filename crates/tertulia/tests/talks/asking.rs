@@ -76,6 +76,8 @@ fn after_a_no_the_agent_is_told() {
         "{said:?}"
     );
     assert!(said[3].contains(&said[2]), "{said:?}");
+    // People read it shorter.
+    home.run(&["show", "@"]).ok().says("\ndenied by you\n");
 }
 
 #[test]

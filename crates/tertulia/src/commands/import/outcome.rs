@@ -1,5 +1,6 @@
 //! Report of an import for each file, as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -10,6 +11,9 @@ use tertulia_core::jsonl::SecretCounts;
 use tertulia_store::{Adopted, Taken};
 
 use tertulia_engine::notice::redaction_counts;
+
+/// How an entry of `lost` begins that lists what is no part of a conversation.
+const SKIPPED: &str = "not part of the conversation: ";
 
 /// Outcome of importing one file.
 #[derive(Debug)]
@@ -133,7 +137,9 @@ impl Outcome {
             Adopted::Created { .. } | Adopted::Forked { .. }
         ) {
             let changed = changed.iter().map(|what| format!("changed: {what}"));
-            let lost = lost.iter().map(|what| format!("lost: {what}"));
+            // The report as a whole counts the skipped parts.
+            let lost = lost.iter().filter(|what| !what.starts_with(SKIPPED));
+            let lost = lost.map(|what| format!("lost: {what}"));
             self.details.extend(changed);
             if !redacted.is_empty() {
                 self.details
@@ -149,6 +155,30 @@ impl Outcome {
         self.object["redacted"] = json!(redacted);
         self
     }
+}
+
+/// Counts what was skipped in new sessions because it is no part of a conversation, in one line.
+pub fn skipped(results: &[Value]) -> Option<String> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let is_new = |object: &&Value| object["result"] == "created" || object["result"] == "forked";
+    for object in results.iter().filter(is_new) {
+        let lost = object["lost"].as_array().into_iter().flatten();
+        let lists = lost.filter_map(|what| what.as_str()?.strip_prefix(SKIPPED));
+        for part in lists.flat_map(|list| list.split(", ")) {
+            let counted = part
+                .strip_suffix(')')
+                .and_then(|part| part.rsplit_once(" ("));
+            let counted = counted.and_then(|(what, count)| Some((what, count.parse().ok()?)));
+            let (what, count) = counted.unwrap_or((part, 1));
+            *counts.entry(what).or_default() += count;
+        }
+    }
+    let listed = counts
+        .iter()
+        .map(|(what, count)| format!("{what} ({count})"));
+    let listed: Vec<String> = listed.collect();
+    let listed = listed.join(", ");
+    (!listed.is_empty()).then(|| format!("skipped (not conversation): {listed}"))
 }
 
 /// Describes the outcome of importing another program's file of a session that was here already.

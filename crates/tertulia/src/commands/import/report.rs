@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::others::Others;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, skipped};
 use super::sources::{self, Source};
 use super::{ImportArgs, Outcomes};
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -43,6 +43,9 @@ pub fn report(
     if unchanged > 0 && !ui.json {
         let sessions = show::count(unchanged, "session");
         ui.line(&format!("{sessions} imported before, nothing new"));
+    }
+    if let Some(skipped) = skipped(&results).filter(|_| !ui.json) {
+        ui.line(&harmless(&skipped));
     }
     others.tell(ui);
     if belongs_nowhere(&results) && !args.dry_run {
