@@ -142,5 +142,6 @@ const REMARKS = {
     event.worker_failed && warning(`The worker failed: ${event.worker_failed.message}`),
   ],
   notice: ({ tone, text }) => [{ tone, text }],
-  gone: ({ farewell }) => farewell.told.map(({ tone, text }) => ({ tone, text })),
+  // How to resume in a terminal is of no use here.
+  gone: ({ farewell }) => farewell.told.filter(({ text }) => !text.startsWith('Resume: ')),
 };

@@ -229,8 +229,14 @@ export class Transcript {
     const header = node.querySelector(':scope > header');
     header?.append(element('span', { class: 'actions' },
       entry.text && iconButton('copy', 'Copy message', (event) => copy(entry.text, event.currentTarget)),
-      iconButton('fork', 'Fork from here', () => this.#actions.fork(entry.seq), { 'data-writes': '' })));
+      iconButton('fork', 'Fork from here', () => this.#actions.fork(this.#endOf(entry.seq)), { 'data-writes': '' })));
     return node;
+  }
+
+  /** Returns the last entry that is shown with this one: the results of its tool calls. */
+  #endOf(seq) {
+    const next = this.#entries.find((other) => other.seq > seq);
+    return next ? next.seq - 1 : Math.max(seq, this.#last);
   }
 
   #clicked(event) {

@@ -21,11 +21,11 @@ const MANY: u64 = 1000;
 /// List sessions, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia list                      this project's sessions\n  \
-    tertulia list --worktree           only those that began in this git worktree\n  \
-    tertulia list --all --since 7d     the last week everywhere\n  \
-    tertulia list --tag release --json for scripts\n  \
-    tertulia list --trash              what `restore` can bring back")]
+    tertulia list                        this project's sessions\n  \
+    tertulia list --worktree             only those that began in this git worktree\n  \
+    tertulia list --all --since 7d       the last week everywhere\n  \
+    tertulia list --tag release --json   for scripts\n  \
+    tertulia list --trash                what `restore` can bring back")]
 pub struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
@@ -76,6 +76,9 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         } else {
             "No sessions here."
         });
+        if args.filter.worktree {
+            ui.advise("`tertulia list` also lists those of the project's other worktrees");
+        }
     } else {
         let table = Columns {
             project: args.filter.all,

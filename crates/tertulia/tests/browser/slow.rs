@@ -130,6 +130,7 @@ fn the_state_of_a_session_follows_from_its_events() {
             { what: 'routed', output: { queue: { pending: [{ request: { target: 'a', intent: 'review' } }] } } }, \
             { what: 'failed', error: { message: 'no', hint: 'log in' } }, \
             { what: 'over', floor: { waiting: [], agent: 'ada' } }, \
+            { what: 'gone', farewell: { told: [{ tone: 'note', text: 'Resume: tertulia --resume 1' }, { tone: 'note', text: 'bye' }] } }, \
             { what: 'of a later version' } ]; \
          let state = UNKNOWN; const told = []; \
          for (const event of events) { state = next(state, event); told.push([status(state), phase(state), state.queue, remarks(event).map(({ text }) => text).join()]); } \
@@ -150,6 +151,7 @@ fn the_state_of_a_session_follows_from_its_events() {
                     "hint: log in"
                 ],
                 [null, "waiting", "", ""],
+                [null, "waiting", "", "bye"],
                 [null, "waiting", "", ""],
             ],
             "Already denied elsewhere",

@@ -2,7 +2,7 @@
 
 use super::driver::{ALT, ENTER};
 use super::stage::{Site, is_idle, open_session, say, sign_in};
-use crate::home::Home;
+use crate::home::{Home, messages};
 
 #[test]
 fn tools_are_allowed_and_denied_with_their_preview() {
@@ -64,5 +64,15 @@ fn tools_are_allowed_and_denied_with_their_preview() {
     browser.waits("document.querySelectorAll('.entries details.tool.ok').length === 5");
     is_idle(&browser);
     assert!(made("seven"));
+
+    // A fork from a call has its result, too.
+    browser.eval("document.querySelector('.entry:has(details.tool.ok) [aria-label=\"Fork from here\"]').click()");
+    browser.waits(&format!(
+        "location.pathname.startsWith('/s/') && location.pathname !== '/s/{id}'"
+    ));
+    let path = browser.eval("location.pathname");
+    let fork = path.as_str().unwrap().trim_start_matches("/s/").to_owned();
+    let last = messages(&home.show(&fork)).pop().unwrap();
+    assert_eq!(last["role"], "tool", "{last}");
     assert_eq!(browser.complaints(), [""; 0]);
 }

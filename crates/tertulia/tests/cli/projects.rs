@@ -200,6 +200,12 @@ fn a_worktree_can_be_listed_alone() {
         .json();
     assert_eq!(hits["total"], 2, "{hits}");
     home.run(&["list", "--worktree", "--all"]).code(2);
+    git(home, &folder, &["worktree", "add", "-q", "../bare"]);
+    home.prepare(&["list", "--worktree"])
+        .folder(home.path().join("bare"))
+        .run()
+        .ok()
+        .notes("those of the project's other worktrees");
     // A moved worktree keeps its sessions, and does not get those of others.
     let moved = home.path().join("moved");
     fs::rename(&folder, &moved).unwrap();
