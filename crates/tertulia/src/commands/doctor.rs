@@ -20,7 +20,7 @@ use crate::ui::Ui;
 #[command(after_help = "Examples:\n  \
     tertulia doctor\n  \
     tertulia doctor --repair\n  \
-    tertulia doctor --json --store files:/backup/talks")]
+    tertulia doctor --json --store files:/backup/sessions")]
 pub struct DoctorArgs {
     /// Salvage what is readable
     #[arg(long)]

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(800);
     tertulia search parser bug          both words\n  \
     tertulia search '\"off by one\"'      the phrase\n  \
     tertulia search 'index* -draft'     words that start with \"index\", without \"draft\"\n  \
-    tertulia search 会话                Chinese and Japanese from two characters on\n  \
+    tertulia search 会话                Chinese and Japanese from one character on\n  \
     tertulia search retry --speaker demo --since \"last week\" --all")]
 pub struct SearchArgs {
     /// Words, "a phrase", -without, begin*

@@ -18,11 +18,11 @@ use crate::ui::{BOLD, DIM, Ui, fit, harmless};
 /// Show the transcript of a session
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia show @                 the newest session of this project\n  \
-    tertulia show 5f3a9c1e --last 4 its last four messages\n  \
-    tertulia show 5f3a:12           only entry 12\n  \
-    tertulia show @ --entries       everything that happened to it, titles and tags too\n  \
-    tertulia show @ --raw | jq .    the log as it is at rest")]
+    tertulia show @                   the newest session of this project\n  \
+    tertulia show 5f3a9c1e --last 4   its last four messages\n  \
+    tertulia show 5f3a:12             only entry 12\n  \
+    tertulia show @ --entries         everything that happened to it, titles and tags too\n  \
+    tertulia show @ --raw | jq .      the log as it is at rest")]
 pub struct ShowArgs {
     /// The session, or an entry of it: id, part of it, title, @, REF:N
     #[arg(value_name = "REF", default_value = "@")]

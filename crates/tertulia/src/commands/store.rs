@@ -29,7 +29,7 @@ const PAGE: usize = 500;
 #[command(after_help = "Examples:\n  \
     tertulia store info\n  \
     tertulia store du\n  \
-    tertulia store copy sqlite:old.db files:talks\n  \
+    tertulia store copy sqlite:old.db files:sessions\n  \
     tertulia store rebuild")]
 pub struct StoreArgs {
     #[command(subcommand)]
@@ -47,8 +47,8 @@ enum StoreCommand {
     ///
     /// What is there already is not copied again, so that an interrupted copy can be run once more.
     #[command(after_help = "Examples:\n  \
-        tertulia store copy sqlite:old.db files:talks\n  \
-        tertulia store copy files:talks sqlite:$HOME/new.db --json")]
+        tertulia store copy sqlite:old.db files:sessions\n  \
+        tertulia store copy files:sessions sqlite:$HOME/new.db --json")]
     Copy {
         /// The store to copy from: sqlite:FILE, files:DIR or postgres://HOST/DATABASE
         #[arg(value_name = "FROM")]

@@ -66,6 +66,39 @@ const COMMANDS: [&[&str]; 61] = [
     &["man"],
 ];
 
+/// Returns an example of a help text whose comment touches the command: one blank before the column of
+/// the comments, where others have more.
+fn touching(help: &str) -> Option<&str> {
+    let examples = help.split_once("Examples:\n")?.1;
+    let examples: Vec<&str> = examples
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let comment = |line: &str| {
+        let gap = line.trim_start().find("  ")? + line.len() - line.trim_start().len();
+        Some(gap + line[gap..].len() - line[gap..].trim_start().len())
+    };
+    let column = examples.iter().filter_map(|line| comment(line)).max()?;
+    examples.into_iter().find(|line| {
+        // A long command may have a blank at this column, too.
+        let is_short = !line.contains(['>', '|']);
+        let before = line.get(..column);
+        let before = before.filter(|_| is_short && comment(line).is_none());
+        before.is_some_and(|before| before.ends_with(' ') && line.len() > column)
+    })
+}
+
+#[test]
+fn comments_of_examples_stand_apart() {
+    let home = Home::new();
+    for command in COMMANDS {
+        let help = home.run(&[command, &["--help"]].concat()).ok().stdout;
+        assert_eq!(touching(&help), None, "{command:?}");
+    }
+    let text = "Examples:\n  tertulia a      one\n  tertulia b --cc two\n";
+    assert_eq!(touching(text), Some("  tertulia b --cc two"));
+}
+
 #[test]
 fn the_help_of_the_program() {
     let home = Home::new();

@@ -27,16 +27,16 @@ pub use write::{replace, write};
 /// Write sessions in another format
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia export @ > talk.md\n  \
-    tertulia export 5f3a9c1e --format jsonl -o talk.jsonl    what `import` takes in, byte for byte\n  \
+    tertulia export @ > session.md\n  \
+    tertulia export 5f3a9c1e --format jsonl -o s.jsonl       what `import` takes in, byte for byte\n  \
     tertulia export @ --format json | jq '.entries[].content'\n  \
-    tertulia export @ --format html --redact -o talk.html    one page to read or to share\n  \
+    tertulia export @ --format html --redact -o s.html       one page to read or to share\n  \
     tertulia export @ @~1 @~2 -f html -o pages               three pages and an index in a folder\n  \
     tertulia export @ -f claude-code -o ~/.claude/projects/  continue it with `claude --resume`\n  \
     tertulia export @ -f codex -o ~/.codex/sessions/         continue it with `codex resume`\n  \
     tertulia export @ @~1 -f bundle -o two.age               encrypted, for another machine\n  \
     tertulia export @ --from 12 --to 40 -f md                entries 12 to 40\n  \
-    tertulia export @ --format snapshot -o talk.json         a team session for agent-chatter")]
+    tertulia export @ --format snapshot -o s.json            a team session for agent-chatter")]
 pub struct ExportArgs {
     /// Sessions to export
     #[arg(value_name = "REF", default_value = "@")]

@@ -39,9 +39,9 @@ use sources::{Look, Source};
 /// had in other programs keep naming them: `tertulia show session-456`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia import talk.jsonl\n  \
+    tertulia import session.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
-    tertulia import talk.jsonl --redact   without the keys and passwords in it\n  \
+    tertulia import s.jsonl --redact      without the keys and passwords in it\n  \
     tertulia import --discover            which histories of other programs are here\n  \
     tertulia import ~/.claude/projects    every session of Claude Code\n  \
     tertulia import ~/.claude/projects --watch\n  \

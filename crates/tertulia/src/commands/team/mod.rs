@@ -34,12 +34,12 @@ use crate::{open, teams};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
-    tertulia team init                        write .tertulia/teams/demo.json: three demo agents and you\n  \
-    tertulia team demo \"plan a bird table\"    run until it is your turn\n  \
-    tertulia team demo \"[NEXT: ben] and you?\" ask Ben\n  \
-    tertulia team demo -c                     continue this team's newest session\n  \
+    tertulia team init                          write .tertulia/teams/demo.json: three demo agents and you\n  \
+    tertulia team demo \"plan a bird table\"      run until it is your turn\n  \
+    tertulia team demo \"[NEXT: ben] and you?\"   ask Ben\n  \
+    tertulia team demo -c                       continue this team's newest session\n  \
     tertulia team demo --resume 5f3a9c1e --map ada=ann\n  \
-    tertulia team check demo                  check the file; every error with its place\n\n\
+    tertulia team check demo                    check the file; every error with its place\n\n\
     CONFIG is a path, or the name of a file in .tertulia/teams or .agent-chatter/team-config.\n\
     Markers in messages: [NEXT: a, b!P1] who speaks next (P1 at once, P3 last), [FROM: name] which\n\
     person speaks, [TEAM_TASK: text] what the team works on, [DROP: name] or [DROP: ALL] remove from\n\
