@@ -266,7 +266,12 @@ fn a_failed_answer_is_asked_for_again() {
     let mut terminal = talk(&home, &["--agent", "shaky"]);
     terminal.type_text("hello\n");
     status_says(&mut terminal, "FAILED");
-    terminal.sees("/retry asks again");
+    terminal.sees("/retry asks again · /agents chooses another agent");
+    assert!(
+        !terminal.contents().contains("--agent"),
+        "{}",
+        terminal.contents()
+    );
     terminal.type_text("/retry\n");
     terminal.sees("there it is");
     ready(&mut terminal);

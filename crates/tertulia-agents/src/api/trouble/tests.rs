@@ -158,3 +158,14 @@ fn when_to_come_back_is_handed_on() {
     );
     assert!(!trouble.is_retryable());
 }
+
+#[test]
+fn faults_of_the_server_are_named_as_such() {
+    let message = |code| explained(&status(code, r#"{"error": {"message": "no luck"}}"#)).message;
+    let server = "the server at http://127.0.0.1:1/v1/";
+    assert_eq!(
+        message(503),
+        format!("server error 503 of {server}: no luck")
+    );
+    assert_eq!(message(400), format!("{server} says (400): no luck"));
+}
