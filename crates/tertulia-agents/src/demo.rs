@@ -268,6 +268,11 @@ fn memories(question: &AgentRequest) -> String {
         .map(|message| message.content.as_str())
         .collect();
     let earlier = &said[..said.len().saturating_sub(1)];
+    if let [team] = said[..]
+        && let Some(text) = team_memories(team)
+    {
+        return text;
+    }
     if earlier.is_empty() {
         return "You have said nothing before this.".to_owned();
     }
@@ -276,6 +281,17 @@ fn memories(question: &AgentRequest) -> String {
         text.push_str(&format!("\n{}. {}", number + 1, first_words(words)));
     }
     text
+}
+
+/// Returns the demo's summary of a team's messages, which the request contains after the summary of
+/// what was before them.
+fn team_memories(request: &str) -> Option<String> {
+    let (before, messages) = request.split_once("\n# Messages\n")?;
+    let before = before.split_once("\n# Summary of what was before\n");
+    let before = before.map_or("Said so far:", |(_, before)| before.trim());
+    let said = messages.lines().filter_map(|line| line.strip_prefix("- "));
+    let said = said.map(|line| format!("\n- {}", first_words(line)));
+    Some(format!("{before}{}", said.collect::<String>()))
 }
 
 fn first_words(text: &str) -> String {
@@ -295,6 +311,22 @@ fn first_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_team_is_summed_up_on_top_of_what_was_before() {
+        let first = "Summarise our conversation in this team so far.\n\n# Messages\n\n- Ann -> all: Tea?\n\n- Ben -> all: Yes.\nOr not.";
+        let summary = team_memories(first).unwrap();
+        assert_eq!(
+            summary,
+            "Said so far:\n- Ann -> all: Tea?\n- Ben -> all: Yes."
+        );
+        let second = format!(
+            "Summarise.\n\n# Summary of what was before\n\n{summary}\n\n# Messages\n\n- Ann -> all: Go."
+        );
+        let expected = format!("{summary}\n- Ann -> all: Go.");
+        assert_eq!(team_memories(&second), Some(expected));
+        assert_eq!(team_memories("Summarise our conversation so far."), None);
+    }
 
     #[test]
     fn what_is_quoted_has_no_piece_of_a_word() {
