@@ -99,9 +99,11 @@ impl Chat {
                 self.model = answered.model;
                 Effect::WaitFor(TurnResult::Chat(answered.end))
             }
-            Event::Refused | Event::Loaded | Event::Recalled(..) | Event::Unreadable(_) => {
-                Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
-            }
+            Event::Refused
+            | Event::Loaded
+            | Event::Recalled(..)
+            | Event::Unreadable(_)
+            | Event::Summarised(_) => Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused)),
         }
     }
 

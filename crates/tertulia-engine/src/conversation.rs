@@ -210,6 +210,9 @@ impl Conversation {
                     None => Event::Refused,
                 },
                 Effect::Ask(ask) => Event::Answered(self.ask(*ask, frontend).await),
+                Effect::Summarise(request) => {
+                    Event::Summarised(self.summarise_team(*request, frontend).await)
+                }
                 Effect::Load => match self.load_pair(frontend).await {
                     Ok(()) => Event::Loaded,
                     Err(error) => Event::Unreadable(error.to_string()),

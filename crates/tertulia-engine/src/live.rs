@@ -363,6 +363,7 @@ async fn begin_or_resume(
 fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
     match compacted {
         None => Some("not needed here: each agent gets only the messages that fit its context"),
+        Some(Compaction::Off) => Some("off: the settings have team_summary = false"),
         Some(Compaction::Nothing) => Some("nothing to compact: there is no older part"),
         Some(Compaction::Done | Compaction::Failed) => None,
     }

@@ -17,6 +17,7 @@ use crate::prompt::Prompt;
 use crate::setup::ToolAccess;
 use crate::team::events::SenderError;
 use crate::team::policy::Team;
+use crate::team::summary::{SummaryRequest, SummaryResult};
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
 use tertulia_core::entry::{Body, Entry, Kind, Message, ShellOutput, Speaker};
 use tertulia_core::id::{EntryId, Seq};
@@ -57,6 +58,8 @@ pub enum Event {
     Recalled(Option<Box<Entry>>, String),
     /// The log cannot be read.
     Unreadable(String),
+    /// How the summary ended that was to be made.
+    Summarised(SummaryResult),
 }
 
 /// An output of a policy. Each is followed by one event.
@@ -66,6 +69,8 @@ pub enum Effect {
     Append(Vec<Body>),
     /// Prompt an agent.
     Ask(Box<Ask>),
+    /// Let an agent summarise what fell out of the context (team).
+    Summarise(Box<SummaryRequest>),
     /// Load the contexts from the log.
     Load,
     /// Read an entry of the log, and the worker's text since the last message to it.
@@ -148,6 +153,8 @@ pub struct Answered {
 pub struct LoggedMessage {
     /// The id.
     pub id: EntryId,
+    /// Sequence number, if it is in the log.
+    pub seq: Option<Seq>,
     /// The message before redaction.
     pub message: Message,
     /// Redacted text in the log, if it differs.
@@ -208,9 +215,9 @@ impl Policy {
     }
 
     /// Remembers a shell command of the user, where the context does not.
-    pub fn ran(&mut self, id: EntryId, command: &str, output: &ShellOutput) {
+    pub fn ran(&mut self, seq: Option<Seq>, command: &str, output: &ShellOutput) {
         if let Policy::Team(team) = self {
-            team.ran(id, command, output);
+            team.ran(seq, command, output);
         }
     }
 

@@ -125,6 +125,7 @@ pub const COMMANDS: &[Command] = &[
     ]),
     command("/compact", "", Free, "summarise older messages for the agent", &[
         line(CHAT, "", "summarise older messages for the agent; the log keeps all"),
+        line(TEAM, "", "summarise what the agents' prompts leave out; the log keeps all"),
     ]),
     command("/retry", "", Free, "ask again for an answer that failed", &[
         line(CHAT, "", "ask again for an answer that failed"),

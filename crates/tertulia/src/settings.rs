@@ -77,6 +77,8 @@ pub struct Settings {
     pub prices: Vec<PriceRow>,
     /// Whether agents get the project's instructions.
     pub project_instructions: bool,
+    /// Whether the messages that fall out of a team's context are summarised.
+    pub team_summary: bool,
     /// Longest time that an agent may ask for when it runs a command.
     pub shell_timeout: Duration,
     /// Whether to show automatic tags.
@@ -205,6 +207,7 @@ impl Settings {
             prices: Vec::new(),
             auto_tags: false,
             project_instructions: true,
+            team_summary: true,
             shell_timeout: ToolLimits::default().longest,
             author: None,
             seal: SealSettings::default(),
@@ -345,6 +348,7 @@ impl Settings {
         // A project can only turn off what the user left on.
         self.project_instructions &= reader.flag(table, "project_instructions").unwrap_or(true);
         self.approve = reader.approval(table, "approve").or(self.approve);
+        self.team_summary &= reader.flag(table, "team_summary").unwrap_or(true);
         let shell_timeout = reader.seconds(table, "shell_timeout");
         self.shell_timeout = shell_timeout.unwrap_or(self.shell_timeout);
         self.auto_tags = reader.flag(table, "auto_tags").unwrap_or(self.auto_tags);

@@ -105,7 +105,9 @@ impl Conversation {
             output: clean(&output.output),
             ..output
         };
-        self.policy.ran(output.run, &clean(&command), &output);
+        let head = self.writer.meta().map(|meta| meta.head.seq);
+        let seq = head.filter(|_| !self.writer.has_unsaved());
+        self.policy.ran(seq, &clean(&command), &output);
     }
 
     /// Closes a command that a crash has interrupted.

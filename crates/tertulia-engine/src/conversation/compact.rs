@@ -14,13 +14,19 @@ use crate::frontend::Frontend;
 use crate::notice::Notice;
 use crate::policy::Policy;
 use crate::single_answer::single_answer;
+use crate::team::summary::{SummaryRequest, SummaryResult, TeamSummary};
 use crate::tokens;
 use tertulia_agents::{Agent, AgentError, FailureKind, PromptMessage, ToolSide};
 use tertulia_core::entry::human;
 use tertulia_core::entry::{Body, Compacted, Role, Usage};
+use tertulia_core::redact::redact;
+use tertulia_core::team::markers;
 
 /// Tokens of the newest messages that are never summarised, without a threshold.
 const KEEP: u64 = 8_000;
+
+/// Smallest room in bytes that is tried for the request of a team's summary.
+const LEAST_ROOM: usize = 2_000;
 
 /// Result of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub enum Compaction {
     Nothing,
     /// It could not be summarised, which was reported.
     Failed,
+    /// The settings turn it off.
+    Off,
 }
 
 /// Returns how many tokens of the newest messages stay as they are.
@@ -114,13 +122,21 @@ impl Asking<'_> {
 }
 
 impl Conversation {
-    /// Compacts the context of a chat now, because the user asks for it: at least the older half,
-    /// however short it is. Returns `None` for teams and pairs, whose agents get only what fits.
+    /// Compacts now, because the user asks for it: at least the older half of a chat's context,
+    /// however short it is; what a team's prompts leave out. Returns `None` for pairs.
     pub async fn compact(
         &mut self,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Option<Compaction> {
+        if let Policy::Team(team) = &self.policy {
+            let request = match team.compaction() {
+                Ok(request) => request,
+                Err(why) => return Some(why),
+            };
+            self.cancel = cancel.clone();
+            return Some(self.compact_team(*request, frontend).await);
+        }
         let (Policy::Chat(chat), Some(context)) = (&self.policy, self.contexts.get(&None)) else {
             return None;
         };
@@ -182,6 +198,78 @@ impl Conversation {
         }
         frontend.show(Notice::Compacted.into());
         Compaction::Done
+    }
+
+    async fn compact_team(
+        &mut self,
+        request: SummaryRequest,
+        frontend: &mut dyn Frontend,
+    ) -> Compaction {
+        if let Err(error) = self.may_work(&*request.agent, frontend).await {
+            frontend.show(Notice::NotCompacted(error).into());
+            return Compaction::Failed;
+        }
+        let result = self.summarise_team(request, frontend).await;
+        let done = match &result {
+            SummaryResult::Made(_) => Compaction::Done,
+            SummaryResult::Failed | SummaryResult::NotAsked => Compaction::Failed,
+        };
+        if let Policy::Team(team) = &mut self.policy {
+            team.summarised(result);
+        }
+        done
+    }
+
+    /// Lets an agent summarise messages of a team, and saves the summary.
+    pub(super) async fn summarise_team(
+        &mut self,
+        request: SummaryRequest,
+        frontend: &mut dyn Frontend,
+    ) -> SummaryResult {
+        let SummaryRequest { agent, batch } = request;
+        // The question whether it may work in this folder comes with its prompt.
+        if self.asks_about_folder(&*agent) {
+            return SummaryResult::NotAsked;
+        }
+        let cancel = self.cancel.clone();
+        let (mut count, mut room) = (batch.len(), batch.room);
+        let Some(mut upto) = batch.upto(count) else {
+            return SummaryResult::NotAsked;
+        };
+        let (words, usage) = loop {
+            frontend.show(Notice::Compacting { messages: count }.into());
+            let messages = with_files(vec![batch.request(count, room)], &agent);
+            match self.summary_of(&agent, messages, &cancel).await {
+                Ok((words, usage)) => break (words.trim().to_owned(), usage),
+                // Even that was too much at once: less of it, and the rest the next time.
+                Err(error) if error.kind == FailureKind::TooLong && room > LEAST_ROOM => {
+                    match batch.upto(count / 2) {
+                        Some(end) => (count, upto) = (count / 2, end),
+                        None => room /= 2,
+                    }
+                }
+                Err(error) => {
+                    frontend.show(Notice::NotCompacted(error).into());
+                    return SummaryResult::Failed;
+                }
+            }
+        };
+        let entry = Body::Compacted(Compacted {
+            upto,
+            summary: words.clone(),
+            agent: agent.name().to_owned(),
+            model: agent.model().map(str::to_owned),
+            usage,
+            thread: None,
+        });
+        if self.write(None, vec![entry], frontend).await.is_none() {
+            return SummaryResult::Failed;
+        }
+        frontend.show(Notice::Compacted.into());
+        SummaryResult::Made(TeamSummary {
+            upto,
+            text: markers::shown(&redact(&words).text),
+        })
     }
 
     /// Lets an agent summarise messages, with the summary of what was before them.

@@ -22,7 +22,7 @@ impl Conversation {
         let Some(question) = &folder.question else {
             return Ok(());
         };
-        if !works_in_folder(agent) || self.options.replay.is_some() {
+        if !self.asks_about_folder(agent) {
             return Ok(());
         }
         let path = folder.path.display().to_string();
@@ -55,5 +55,11 @@ impl Conversation {
             self.write(None, vec![Body::Terms(moved)], frontend).await;
         }
         Ok(())
+    }
+
+    /// Returns true if the user is asked before this agent works in the folder.
+    pub(super) fn asks_about_folder(&self, agent: &dyn Agent) -> bool {
+        let is_asked = self.options.folder.question.is_some() && self.options.replay.is_none();
+        is_asked && works_in_folder(agent)
     }
 }

@@ -187,8 +187,7 @@ async fn resume_team(
     let Some(meta) = writer.meta() else {
         return Err(StoreError::Refused("this session has no messages".into()));
     };
-    let (window, bytes) = (roster.window, roster.max_bytes);
-    let covers = |log: &Log| resume::is_enough(window, bytes, log);
+    let covers = |log: &Log| resume::is_enough(&roster, meta.compacted, log);
     let log = read_back(&writer, meta, covers, frontend).await?;
     let mut notices = Vec::new();
     if !plan.missing.is_empty() {

@@ -85,6 +85,7 @@ impl Conversation {
                 || self.writer.sessions().clock().entry_id(),
                 |entry| entry.id,
             ),
+            seq: entry.map(|entry| entry.seq),
             logged: logged.filter(|logged| *logged != message.content),
             message,
         }

@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::super::withdrawn::marked;
 use tertulia_core::entry::Attachment;
-use tertulia_core::id::EntryId;
+use tertulia_core::id::{EntryId, Seq};
 
 /// Maximum number of other replies to the same message that are recalled.
 pub const RELATED: usize = 5;
@@ -18,6 +18,8 @@ pub const RELATED: usize = 5;
 pub struct Spoken {
     /// Id in the log.
     pub id: EntryId,
+    /// Sequence number in the log, once it is known.
+    pub seq: Option<Seq>,
     /// Id of the speaker.
     pub by: String,
     /// Display name of the speaker.
@@ -66,19 +68,27 @@ pub struct Recalled<'a> {
 impl Recalled<'_> {
     /// Returns the attached files of the messages, the newest version of each, as many as fit in
     /// `room` bytes, the newest first.
-    pub fn files(&self, mut room: usize) -> Vec<Attachment> {
+    pub fn files(&self, room: usize) -> Vec<Attachment> {
         let newest = [Some(self.message), self.parent].into_iter().flatten();
-        let messages = newest.chain(self.context.iter().rev().copied());
-        let mut files: Vec<Attachment> = Vec::new();
-        for file in messages.flat_map(|spoken| &spoken.attachments) {
-            let known = files.iter().any(|known| known.path == file.path);
-            if !known && file.content.len() <= room {
-                room -= file.content.len();
-                files.push(file.clone());
-            }
-        }
-        files
+        files_of(newest.chain(self.context.iter().rev().copied()), room)
     }
+}
+
+/// Returns the attached files of messages, given newest first: the newest version of each file, as
+/// many as fit in `room` bytes.
+pub(super) fn files_of<'a>(
+    messages: impl Iterator<Item = &'a Spoken>,
+    mut room: usize,
+) -> Vec<Attachment> {
+    let mut files: Vec<Attachment> = Vec::new();
+    for file in messages.flat_map(|spoken| &spoken.attachments) {
+        let known = files.iter().any(|known| known.path == file.path);
+        if !known && file.content.len() <= room {
+            room -= file.content.len();
+            files.push(file.clone());
+        }
+    }
+    files
 }
 
 impl Memory {
@@ -126,17 +136,24 @@ impl Memory {
     }
 
     /// Drops messages older than the window, except the awaited ones: those to which a queued or
-    /// prompted member is to reply.
-    pub fn forget(&mut self, awaited: &[EntryId]) {
+    /// prompted member is to reply. Returns the messages that left the window, oldest first, with
+    /// their text as the log has it.
+    pub fn forget(&mut self, awaited: &[EntryId]) -> Vec<Spoken> {
         let awaited: HashSet<&EntryId> = awaited.iter().collect();
         let is_awaited = |spoken: &Spoken| awaited.contains(&spoken.id);
         self.kept.retain(is_awaited);
-        for old in self.recent.drain(..self.older()) {
+        let mut left = Vec::new();
+        for mut old in self.recent.drain(..self.older()) {
             self.bytes -= old.text.len();
             if is_awaited(&old) {
-                self.kept.push(old);
+                self.kept.push(old.clone());
             }
+            if let Some((_, logged)) = self.redacted.iter().find(|(id, _)| *id == old.id) {
+                old.text.clone_from(logged);
+            }
+            left.push(old);
         }
+        left
     }
 
     /// Returns the messages for a member that replies to `parent`, or `None` if there are none.
@@ -164,6 +181,11 @@ impl Memory {
             parent_at: place.unwrap_or(0),
             related,
         })
+    }
+
+    /// Returns the id of the newest message.
+    pub fn newest(&self) -> Option<EntryId> {
+        self.recent.back().map(|spoken| spoken.id)
     }
 
     /// Number of messages held.

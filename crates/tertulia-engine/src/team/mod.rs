@@ -11,6 +11,7 @@
 //! | [`resume`] | earlier speakers and messages of a resumed session |
 //! | [`memory`] | recent messages, and those that still await a reply |
 //! | [`prompt`] | the prompt of a member |
+//! | [`summary`] | summary of the messages that fell out of the context |
 
 pub mod events;
 pub mod memory;
@@ -21,3 +22,4 @@ pub mod prompt;
 pub mod queue;
 pub mod resume;
 pub mod routing;
+pub mod summary;

@@ -1,4 +1,7 @@
-//! The policy of a team: prompts the members that [`Router`] names, one at a time.
+//! The policy of a team: prompts the members that [`Router`] names, one at a time. `ask` builds their
+//! prompts, and has what no prompt contains any more summarised before.
+
+mod ask;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +9,20 @@ use std::sync::Arc;
 use super::events::{Ending, Event as Routed, Next, Output, TeamError, Turn, Voice, Why};
 use super::memory::{Memory, Spoken};
 use super::names::{self, Member};
-use super::prompt::{Layout, Material, prompt};
+use super::prompt::Layout;
 use super::queue::Item;
 use super::resume::{Resumed, ran, shown_names};
 use super::routing::Router;
+use super::summary::Summaries;
 use crate::answer::TurnEnd;
 use crate::conversation::TurnResult;
 use crate::event::SessionEvent;
-use crate::policy::{Answered, Ask, Effect, Event, LoggedMessage, View};
+use crate::policy::{Answered, Effect, Event, LoggedMessage, View};
 use crate::prompt::Prompt;
-use tertulia_agents::{Agent, AgentError, Part, PromptMessage, ToolSide};
+use tertulia_agents::{Agent, AgentError};
 use tertulia_core::entry::plain;
 use tertulia_core::entry::{Body, Role, Seated, ShellOutput, Speaker, SpeakerKind, Tasked};
-use tertulia_core::id::EntryId;
+use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::team::markers;
 
 /// The participants of a team conversation, and its limits.
@@ -38,6 +42,8 @@ pub struct TeamRoster {
     pub window: usize,
     /// Maximum size of a prompt in bytes.
     pub max_bytes: usize,
+    /// Whether the messages that fall out of the context are summarised.
+    pub summarise: bool,
 }
 
 impl TeamRoster {
@@ -112,6 +118,7 @@ pub struct Team {
     router: Router,
     agents: BTreeMap<String, TeamAgent>,
     memory: Memory,
+    summaries: Summaries,
     task: Option<String>,
     max_bytes: usize,
     /// Entry that links a replay to its original, to save with the first message.
@@ -137,6 +144,8 @@ enum Stage {
     Idle,
     /// The message of this member to be saved.
     Hearing(String),
+    /// A summary by the member that is to be prompted next.
+    Summarising(Turn, Item),
     /// The answer of a prompted agent.
     Asking {
         turn: Turn,
@@ -160,10 +169,11 @@ impl Team {
         shown: &mut Vec<SessionEvent>,
     ) -> Result<Team, TeamError> {
         let mut team = Team::new(roster, resumed.seated)?;
+        team.summaries.resume(resumed.summary, resumed.is_partial);
         for spoken in resumed.messages {
             team.memory.add(spoken, None);
         }
-        team.memory.forget(&[]);
+        team.forget();
         let restored = team.router.step(Routed::Restored {
             last: resumed.last,
             task: resumed.task,
@@ -177,6 +187,7 @@ impl Team {
             router: Router::new(roster.members, roster.max_rounds)?,
             agents: roster.agents,
             memory: Memory::new(roster.window, roster.max_bytes),
+            summaries: Summaries::new(roster.summarise, roster.window, roster.max_bytes),
             task: None,
             max_bytes: roster.max_bytes,
             link: None,
@@ -218,9 +229,9 @@ impl Team {
     }
 
     /// Remembers a shell command of the user.
-    pub fn ran(&mut self, id: EntryId, command: &str, output: &ShellOutput) {
+    pub fn ran(&mut self, seq: Option<Seq>, command: &str, output: &ShellOutput) {
         self.memory.end_turn();
-        let spoken = ran(self.router.members(), id, command, output);
+        let spoken = ran(self.router.members(), (output.run, seq), command, output);
         self.memory.add(spoken, None);
     }
 
@@ -262,6 +273,12 @@ impl Team {
                 self.forget();
                 self.follow(outputs, view, shown)
             }
+            (Stage::Summarising(turn, item), Event::Summarised(result)) => {
+                if !view.cancelled {
+                    self.summaries.end(result);
+                }
+                self.go_on(Some(Next::Ask { turn, item }), true, view, shown)
+            }
             _ => self.wait(None),
         }
     }
@@ -297,7 +314,20 @@ impl Team {
         view: &View<'_>,
         shown: &mut Vec<SessionEvent>,
     ) -> Effect {
-        match self.show(outputs, shown) {
+        let next = self.show(outputs, shown);
+        self.go_on(next, false, view, shown)
+    }
+
+    /// The same, after the router's outputs were shown. `is_summarised` tells that a summary was tried
+    /// for the next prompt.
+    fn go_on(
+        &mut self,
+        next: Option<Next>,
+        is_summarised: bool,
+        view: &View<'_>,
+        shown: &mut Vec<SessionEvent>,
+    ) -> Effect {
+        match next {
             Some(Next::Ask { .. }) if view.cancelled => {
                 self.withdrawn = self.unanswered.take();
                 let stopped = self.router.step(Routed::CancelledAll);
@@ -305,10 +335,7 @@ impl Team {
                 self.forget();
                 self.wait(next)
             }
-            Some(Next::Ask { turn, item }) => {
-                self.asked += 1;
-                self.ask(turn, &item)
-            }
+            Some(Next::Ask { turn, item }) => self.ask(turn, item, is_summarised),
             next => self.wait(next),
         }
     }
@@ -338,35 +365,6 @@ impl Team {
             }
         }
         next
-    }
-
-    fn ask(&mut self, turn: Turn, item: &Item) -> Effect {
-        let target = &item.request.target;
-        let member = self.router.members().iter();
-        let member = member.clone().find(|member| member.id == *target);
-        let (Some(member), Some(agent)) = (member, self.agents.get(target)) else {
-            // Unreachable: the queue holds only members, and the router does not prompt people.
-            return self.wait(None);
-        };
-        let (prompt, part) = self.prompt(agent, item);
-        let speaker = member.speaker();
-        let ask = Ask {
-            agent: agent.agent.clone(),
-            other_model: None,
-            speaker: speaker.clone(),
-            model: None,
-            thread: None,
-            prompt: Some(prompt),
-            part: Some(part),
-            access: None,
-            compact_at: None,
-        };
-        self.stage = Stage::Asking {
-            turn,
-            parent: item.request.parent,
-            speaker,
-        };
-        Effect::Ask(Box::new(ask))
     }
 
     fn answered(
@@ -428,41 +426,11 @@ impl Team {
         }
     }
 
-    /// Builds the prompt for a queued request.
-    fn prompt(&self, agent: &TeamAgent, item: &Item) -> (PromptMessage, Part) {
-        let system = &agent.system;
-        let Some(recalled) = self.memory.recall(item.request.parent) else {
-            return (PromptMessage::plain(Role::User, "", ""), Part::default());
-        };
-        let tools = agent.agent.as_ref().map(|agent| agent.tools());
-        let material = Material {
-            system,
-            system_apart: tools == Ok(ToolSide::Ours),
-            task: self.task.as_deref(),
-            recalled: &recalled,
-            intent: item.request.intent,
-        };
-        let words = prompt(agent.layout, &material, self.max_bytes);
-        let newest = recalled.message;
-        let part = Part {
-            system: system.clone(),
-            from: newest.from.clone(),
-            words: newest.text.clone(),
-            next: handed_over(system),
-            ..Part::default()
-        };
-        let room = self.max_bytes.saturating_sub(words.len());
-        let prompt = PromptMessage {
-            attachments: recalled.files(room),
-            ..PromptMessage::plain(Role::User, &newest.from, words)
-        };
-        (prompt, part)
-    }
-
     fn remember(&mut self, said: &LoggedMessage, replies_to: Option<EntryId>) {
         let message = &said.message;
         let spoken = Spoken {
             id: said.id,
+            seq: said.seq,
             by: message.speaker.id.clone(),
             from: message.speaker.prompt_name().to_owned(),
             to: shown_names(self.router.members(), &message.addressees),
@@ -472,13 +440,6 @@ impl Team {
         };
         let redacted = said.logged.as_deref().map(markers::shown);
         self.memory.add(spoken, redacted);
-    }
-
-    fn forget(&mut self) {
-        let waiting = self.router.queue().items().iter();
-        let mut awaited: Vec<EntryId> = waiting.map(|item| item.request.parent).collect();
-        awaited.extend(self.router.asked().map(|(_, item)| item.request.parent));
-        self.memory.forget(&awaited);
     }
 
     /// Resolves the `[NEXT]` markers of messages to addressees and records `[TEAM_TASK]`, in the
@@ -502,10 +463,4 @@ impl Team {
         }
         all
     }
-}
-
-/// Returns the names in the `[NEXT]` markers of a member's instructions.
-fn handed_over(system: &str) -> Vec<String> {
-    let next = markers::parse(system).next.into_iter();
-    next.map(|addressee| addressee.name).collect()
 }

@@ -17,6 +17,8 @@ pub const MESSAGE_LEAST: usize = 1024;
 /// Maximum number of characters of a related reply.
 pub const RELATED_LIMIT: usize = 200;
 
+/// Part of the room that the summary may take: one in so many.
+const SUMMARY_SHARE: usize = 4;
 /// Maximum number of bytes of a character beyond its first.
 const REST_OF_CHARACTER: usize = 3;
 /// Separator of two sections.
@@ -44,6 +46,8 @@ pub struct Material<'a> {
     pub system_apart: bool,
     /// The team's task.
     pub task: Option<&'a str>,
+    /// Summary of messages that are left out of every prompt.
+    pub summary: Option<&'a str>,
     /// Messages of the conversation.
     pub recalled: &'a Recalled<'a>,
     /// Urgency of the request.
@@ -66,7 +70,7 @@ impl Layout {
     }
 
     /// Formats one earlier message.
-    fn line(self, spoken: &Spoken) -> String {
+    pub(super) fn line(self, spoken: &Spoken) -> String {
         let Spoken { from, to, text, .. } = spoken;
         match self {
             Layout::Claude | Layout::Codex => {
@@ -110,6 +114,7 @@ fn known(name: &str) -> Option<Layout> {
 struct Headers {
     system: &'static str,
     task: &'static str,
+    summary: &'static str,
     context: &'static str,
     parent: &'static str,
     related: &'static str,
@@ -120,6 +125,7 @@ struct Headers {
 const BRACKETS: Headers = Headers {
     system: "[SYSTEM]",
     task: "[TEAM_TASK]",
+    summary: "[SUMMARY]",
     context: "[CONTEXT]",
     parent: "[PARENT_CONTEXT]",
     related: "[RELATED_CONTEXT]",
@@ -130,6 +136,7 @@ const BRACKETS: Headers = Headers {
 const WORDS: Headers = Headers {
     system: "Instructions:",
     task: "Team Task:",
+    summary: "Summary of earlier messages:",
     context: "Conversation so far:",
     parent: "Original message:",
     related: "Related responses:",
@@ -140,6 +147,7 @@ const WORDS: Headers = Headers {
 const NONE: Headers = Headers {
     system: "",
     task: "",
+    summary: "Summary of earlier messages:",
     context: "",
     parent: "",
     related: "",
@@ -147,10 +155,19 @@ const NONE: Headers = Headers {
     meta: "",
 };
 
+/// A prompt, and what there was no room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FittedPrompt {
+    /// The prompt.
+    pub text: String,
+    /// Number of the oldest earlier messages that are left out.
+    pub left_out: usize,
+}
+
 /// Builds the prompt in at most `room` bytes, including system text that is given separately.
 /// System text, task, and a part of the message to reply to and of the last message are kept even
-/// if there is no room for them.
-pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> String {
+/// if there is no room for them. The summary gets at most a quarter of the room.
+pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> FittedPrompt {
     let apart = if material.system_apart {
         material.system.len()
     } else {
@@ -160,7 +177,7 @@ pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> String {
     let context = material.recalled.context.iter();
     let lines: Vec<String> = context.map(|spoken| layout.line(spoken)).collect();
     let context = context_size(layout, &lines);
-    let mut draft = Draft::whole(layout, material);
+    let mut draft = Draft::whole(layout, material, room / SUMMARY_SHARE);
     let mut fixed = draft.text(&[]).len();
     if fixed + context > room {
         draft.related.clear();
@@ -170,24 +187,33 @@ pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> String {
         draft.cut_parent();
         fixed = draft.text(&[]).len();
     }
+    if fixed > room {
+        draft.summary = None;
+        fixed = draft.text(&[]).len();
+    }
     let kept = fitting(layout, &lines, room.saturating_sub(fixed));
     if fixed > room {
         draft.cut_message(fixed - room);
     }
-    draft.text(&lines[lines.len() - kept..])
+    let left_out = lines.len() - kept;
+    FittedPrompt {
+        text: draft.text(&lines[left_out..]),
+        left_out,
+    }
 }
 
 /// A prompt without its earlier messages.
 struct Draft<'a> {
     layout: Layout,
     material: &'a Material<'a>,
+    summary: Option<Cow<'a, str>>,
     parent: Option<Cow<'a, str>>,
     related: Vec<String>,
     message: Cow<'a, str>,
 }
 
 impl<'a> Draft<'a> {
-    fn whole(layout: Layout, material: &'a Material<'a>) -> Draft<'a> {
+    fn whole(layout: Layout, material: &'a Material<'a>, summary_room: usize) -> Draft<'a> {
         let recalled = material.recalled;
         let parent = recalled.parent.map(|parent| parent.text.as_str().into());
         let related = recalled.related.iter();
@@ -195,6 +221,7 @@ impl<'a> Draft<'a> {
         Draft {
             layout,
             material,
+            summary: material.summary.map(|summary| cut(summary, summary_room)),
             parent,
             related: match layout {
                 Layout::Plain => Vec::new(),
@@ -226,6 +253,8 @@ impl<'a> Draft<'a> {
         }
         let task = self.material.task.unwrap_or_default();
         sections.extend(section(headers.task, task));
+        let summary = self.summary.as_deref().unwrap_or_default();
+        sections.extend(section(headers.summary, summary));
         sections.extend(self.talk(lines));
         sections.extend(section(headers.related, &self.related.join("\n")));
         let from = &self.material.recalled.message.from;
@@ -313,7 +342,7 @@ fn opening(layout: Layout) -> usize {
 }
 
 /// Limits a text to `most` bytes: unchanged, or its beginning and a mark.
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
     }

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use super::memory::{Spoken, is_filled};
 use super::names::{self, Member};
 use super::policy::TeamRoster;
+use super::summary::TeamSummary;
 use crate::context::ran_text;
 use crate::notice::Notice;
 use crate::withdrawn::{Withdrawals, marked};
 use tertulia_agents::FailureKind;
-use tertulia_core::entry::{Addressee, Body, Message, Seated, ShellOutput, SpeakerKind, human};
-use tertulia_core::id::EntryId;
+use tertulia_core::entry::{
+    Addressee, Body, Entry, Message, Seated, ShellOutput, SpeakerKind, human,
+};
+use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::session::{Log, SessionMeta, Spoke};
 use tertulia_core::team::markers::{self, Drop};
 
@@ -182,6 +185,10 @@ pub struct Resumed {
     pub seated: Seated,
     /// Recent messages.
     pub messages: Vec<Spoken>,
+    /// The newest summary of the messages before them.
+    pub summary: Option<TeamSummary>,
+    /// Whether older messages of the log were not read.
+    pub is_partial: bool,
     /// The last message.
     pub last: Option<EntryId>,
     /// The team's task.
@@ -199,6 +206,8 @@ impl Resumed {
                 heirs: plan.new_heirs.clone(),
             },
             messages: messages(log, &roster.members, &plan.heirs),
+            summary: log.entries.iter().rev().find_map(newest_summary),
+            is_partial: !begins_at_start(log),
             last: log.messages().last().map(|(entry, _)| entry.id),
             task: meta.task.clone(),
         }
@@ -221,7 +230,10 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
                 command.clone_from(&shell.command);
                 return None;
             }
-            Body::ShellOutput(output) => return Some(ran(members, entry.id, &command, output)),
+            Body::ShellOutput(output) => {
+                let at = (entry.id, Some(entry.seq));
+                return Some(ran(members, at, &command, output));
+            }
             _ => return None,
         };
         let speaker = &message.speaker;
@@ -230,6 +242,7 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
         let text = markers::shown(&message.content);
         Some(Spoken {
             id: entry.id,
+            seq: Some(entry.seq),
             by: heir.map_or(&speaker.id, |heir| &heir.id).clone(),
             from: match heir {
                 Some(heir) => heir.prompt_name(),
@@ -248,11 +261,17 @@ fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
 }
 
 /// Returns a shell command of the user as a message to all.
-pub(super) fn ran(members: &[Member], id: EntryId, command: &str, output: &ShellOutput) -> Spoken {
+pub(super) fn ran(
+    members: &[Member],
+    (id, seq): (EntryId, Option<Seq>),
+    command: &str,
+    output: &ShellOutput,
+) -> Spoken {
     let person = members.iter().find(|member| member.is_human());
     let user = human();
     Spoken {
         id,
+        seq,
         from: person.map_or_else(|| user.prompt_name().to_owned(), Member::prompt_name),
         by: person.map_or(user.id, |member| member.id.clone()),
         to: Vec::new(),
@@ -268,14 +287,38 @@ fn is_spoken(message: &Message) -> bool {
     speaks && !message.content.is_empty()
 }
 
-/// Returns true if the loaded part of a log covers everything that the team's memory could hold.
-pub fn is_enough(window: usize, max_bytes: usize, log: &Log) -> bool {
-    let spoken = log.messages().filter(|(_, message)| is_spoken(message));
-    is_filled(
-        spoken.map(|(_, message)| message.content.len()),
-        window,
-        max_bytes,
-    )
+/// Returns the summary in an entry.
+fn newest_summary(entry: &Entry) -> Option<TeamSummary> {
+    match &entry.body {
+        Body::Compacted(compacted) if compacted.thread.is_none() => Some(TeamSummary {
+            upto: compacted.upto,
+            text: markers::shown(&compacted.summary),
+        }),
+        _ => None,
+    }
+}
+
+/// Returns true if the loaded part of a log has its first entry.
+fn begins_at_start(log: &Log) -> bool {
+    let first = log.entries.first();
+    first.is_none_or(|entry| entry.seq <= Seq::START.next())
+}
+
+/// Returns true if the loaded part of a log covers everything that the team could need: the messages
+/// in its memory, and, if it makes summaries, those that no summary covers. `upto` is the last entry
+/// that the newest summary covers.
+pub fn is_enough(roster: &TeamRoster, upto: Option<Seq>, log: &Log) -> bool {
+    let sizes = || {
+        let spoken = log.messages().filter(|(_, message)| is_spoken(message));
+        spoken.map(|(_, message)| message.content.len())
+    };
+    let is_covered = || {
+        let first = log.entries.first().map(|entry| entry.seq);
+        let is_summed_up = upto.is_some_and(|upto| first.is_some_and(|first| first <= upto));
+        // More than this is not summarised at once.
+        is_summed_up || sizes().sum::<usize>() / 2 > roster.max_bytes
+    };
+    is_filled(sizes(), roster.window, roster.max_bytes) && (!roster.summarise || is_covered())
 }
 
 /// Returns the names of addressees for prompts; unresolved ones as written.

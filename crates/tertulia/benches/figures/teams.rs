@@ -190,6 +190,7 @@ fn roster() -> TeamRoster {
         max_rounds: 0,
         window: 50,
         max_bytes: 768 * 1024,
+        summarise: false,
     }
 }
 

@@ -90,6 +90,7 @@ pub fn roster(
         max_rounds: team.max_rounds.unwrap_or(0),
         window: team.conversation.context_window_size as usize,
         max_bytes: team.conversation.max_bytes as usize,
+        summarise: settings.team_summary,
     })
 }
 

@@ -12,6 +12,7 @@ pub(super) const TOP_KEYS: &[&str] = &[
     "prices",
     "auto_tags",
     "project_instructions",
+    "team_summary",
     "shell_timeout",
     "author",
     "seal",

@@ -24,9 +24,9 @@ const KINDS: [Kind; 3] = [
     Kind {
         command: &["team", "demo"],
         prompt: "You> ",
-        help: &["who is here", "/as NAME", "[DROP: ALL]"],
-        lacks: &["/compact", "/go "],
-        elsewhere: ("/compact", "not needed here"),
+        help: &["who is here", "/as NAME", "[DROP: ALL]", "/compact"],
+        lacks: &["/go "],
+        elsewhere: ("/compact", "nothing to compact"),
     },
     Kind {
         command: &["pair"],

@@ -65,6 +65,13 @@ impl Cast {
         fs::write(settings, text).unwrap();
     }
 
+    /// Turns summaries off in the user's settings.
+    pub fn makes_no_summaries(&self) {
+        let settings = self.home.path().join(".config/tertulia/config.toml");
+        let text = fs::read_to_string(&settings).unwrap();
+        fs::write(settings, format!("team_summary = false\n{text}")).unwrap();
+    }
+
     /// Changes the team file.
     pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.document);

@@ -242,6 +242,7 @@ fn instruction_files_follow_the_instructions() {
 #[test]
 fn only_the_last_messages_are_told() {
     let mut cast = Cast::of(&["claude"], &["ann"]);
+    cast.makes_no_summaries();
     cast.change(|document| document["conversation"] = json!({"contextWindowSize": 2}));
     cast.says_in_turn("claude", &["reply 1", "reply 2", "reply 3"]);
     let mut terminal = cast.open(&[]);
@@ -283,6 +284,7 @@ fn only_the_last_messages_are_told() {
 fn what_does_not_fit_is_left_out_whole() {
     let mut cast = Cast::of(&["claude"], &["ann"]);
     let room = 6000;
+    cast.makes_no_summaries();
     cast.change(|document| document["conversation"] = json!({"maxBytes": room}));
     let long = |name: &str| format!("{name} {}", "é".repeat(1000));
     cast.says_in_turn("claude", &[&long("reply 1"), &long("reply 2"), "short"]);

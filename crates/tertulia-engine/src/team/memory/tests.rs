@@ -15,6 +15,7 @@ fn id(number: u32) -> EntryId {
 fn spoken(number: u32, replies_to: Option<u32>, text: &str) -> Spoken {
     Spoken {
         id: id(number),
+        seq: None,
         by: "ana".into(),
         from: "Ana".into(),
         to: Vec::new(),

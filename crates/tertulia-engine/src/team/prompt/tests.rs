@@ -13,6 +13,7 @@ const LAYOUTS: [Layout; 4] = [Claude, Codex, Gemini, Plain];
 fn spoken(number: u32, from: &str, to: &[&str], text: &str) -> Spoken {
     Spoken {
         id: EntryId::new(Uuid::from_u128(u128::from(number))),
+        seq: None,
         by: from.to_lowercase(),
         from: from.into(),
         to: to.iter().map(|name| (*name).to_owned()).collect(),
@@ -56,10 +57,11 @@ impl Told {
             system: "You are Max.",
             system_apart: false,
             task: Some("Ship it."),
+            summary: None,
             recalled: &self.recalled(),
             intent: Intent::P2,
         };
-        prompt(layout, &material, room)
+        prompt(layout, &material, room).text
     }
 }
 
@@ -173,6 +175,7 @@ fn what_is_empty_is_left_out() {
             system,
             system_apart,
             task,
+            summary: None,
             recalled: &recalled,
             intent: Intent::P1,
         };
@@ -192,7 +195,7 @@ fn what_is_empty_is_left_out() {
             ),
             (Plain, "Ana: Hi.".to_owned()),
         ] {
-            assert_eq!(prompt(layout, &material, AMPLE), expected);
+            assert_eq!(prompt(layout, &material, AMPLE).text, expected);
         }
     }
 }
@@ -232,10 +235,11 @@ fn intents_have_their_long_names() {
             system: "",
             system_apart: false,
             task: None,
+            summary: None,
             recalled: &told.recalled(),
             intent,
         };
-        assert!(prompt(Gemini, &material, AMPLE).ends_with(expected));
+        assert!(prompt(Gemini, &material, AMPLE).text.ends_with(expected));
     }
 }
 
@@ -403,10 +407,11 @@ fn system_text_that_is_given_apart_takes_room_too() {
             system,
             system_apart: true,
             task: None,
+            summary: None,
             recalled: &recalled,
             intent: Intent::P2,
         };
-        prompt(Claude, &material, room)
+        prompt(Claude, &material, room).text
     };
     let whole = apart("", AMPLE);
     let system = "s".repeat(500);
@@ -518,5 +523,52 @@ proptest! {
             prop_assert!(start.len() >= MESSAGE_LEAST && message.starts_with(start));
             prop_assert_eq!(start.len() + missing, message.len());
         }
+    }
+}
+
+/// A prompt with a summary, in the given room.
+fn with_summary(layout: Layout, summary: &str, room: usize) -> FittedPrompt {
+    let told = full();
+    let recalled = told.recalled();
+    let material = Material {
+        system: "You are Max.",
+        system_apart: false,
+        task: Some("Ship it."),
+        summary: Some(summary),
+        recalled: &recalled,
+        intent: Intent::P2,
+    };
+    prompt(layout, &material, room)
+}
+
+#[test]
+fn the_summary_stands_before_the_earlier_messages() {
+    for (layout, header) in [
+        (Claude, "[SUMMARY]"),
+        (Codex, "[SUMMARY]"),
+        (Gemini, "Summary of earlier messages:"),
+        (Plain, "Summary of earlier messages:"),
+    ] {
+        let fitted = with_summary(layout, "Tea was chosen.", AMPLE);
+        let section = format!("\n\n{header}\nTea was chosen.");
+        let place = fitted.text.find(&section).unwrap();
+        assert!(fitted.text[..place].ends_with("Ship it."), "{layout:?}");
+        // Everything else is as it was.
+        let without = fitted.text.replacen(&section, "", 1);
+        assert_eq!(without, full().prompt(layout, AMPLE));
+        assert_eq!(fitted.left_out, 0);
+    }
+}
+
+#[test]
+fn a_long_summary_is_cut_and_goes_before_the_last_message_does() {
+    let long = "tea ".repeat(10_000);
+    for layout in LAYOUTS {
+        let text = with_summary(layout, &long, 8_000).text;
+        assert!(text.len() <= 8_000, "{layout:?}: {}", text.len());
+        assert!(text.contains("tea tea") && text.contains("bytes are missing here"));
+        let whole = full().prompt(layout, AMPLE).len();
+        assert!(with_summary(layout, &long, whole / 4).text.len() <= whole);
+        assert!(!with_summary(layout, &long, 0).text.contains("tea"));
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     fn the_help_is_made_of_the_commands_that_have_a_meaning() {
         for (kind, others) in [
             (Kind::Chat, &["/members", "/go"][..]),
-            (Kind::Team, &["/compact", "/go"]),
+            (Kind::Team, &["/retry", "/go"]),
             (Kind::Pair, &["/compact", "/members"]),
         ] {
             let help = help(kind);
@@ -151,6 +151,7 @@ mod tests {
         /tag +TAG -TAG           add and remove tags
         /fork [N]                fork from entry N or the end, and continue there
         /rewind N                go back to before entry N, in a fork
+        /compact                 summarise what the agents' prompts leave out; the log keeps all
         /undo                    undo the last rename, tag or trash
         /export [FORMAT] [FILE]  write this session to a file
         /search WORDS            search all sessions
