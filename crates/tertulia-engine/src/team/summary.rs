@@ -1,6 +1,9 @@
 //! Summary of the messages that fell out of a team's context: when one is due, which messages it
 //! covers, and what an agent is asked for it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -11,5 +11,6 @@ mod prompts;
 mod restore;
 mod screen;
 mod subtle;
+mod summaries;
 mod talk;
 mod trouble;
