@@ -20,7 +20,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 pub use registered::{
     command_line, is_taken, joined as with_registered, joined_for as with_registered_for, kind_of,
-    launch, shown, started,
+    launch, shown, started, vendor_of,
 };
 pub use team::for_team;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::opencode::{self, Access};
+use crate::opencode::{self, Access, Generation};
 use crate::program_name::plain;
 use crate::scratch::Place;
 
@@ -50,12 +50,6 @@ impl Adapter {
             "opencode" if given("acp") => Some(Adapter::OpenCode),
             _ => None,
         })
-    }
-
-    /// Returns whether the agent asks about every tool because of its environment, see
-    /// [`environment`].
-    pub(super) fn asks_by_environment(self) -> bool {
-        self == Adapter::OpenCode
     }
 
     /// Returns the kinds of tools that the agent may run unasked in the mode in which it asks:
@@ -156,6 +150,16 @@ pub(super) fn asking(modes: &Value) -> Asking {
     offered.map_or(Asking::Unknown, Asking::InMode)
 }
 
+/// Returns how OpenCode comes to ask, by what it reports of itself: the first generation asks because
+/// of its environment, see [`environment`], to which the second does not keep.
+pub(super) fn opencode_asking(abilities: Option<&Value>) -> Asking {
+    let version = abilities.and_then(|told| told["agentInfo"]["version"].as_str());
+    match version.map(Generation::of) {
+        Some(Generation::Second) => Asking::Unknown,
+        Some(Generation::First) | None => Asking::Already,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +208,22 @@ mod tests {
         assert_eq!(asking(&Value::Null), Asking::Unknown);
         let free = json!({ "currentModeId": "build", "availableModes": [{ "id": "build" }] });
         assert_eq!(asking(&free), Asking::Unknown);
+    }
+
+    #[test]
+    fn only_the_first_opencode_keeps_to_its_environment() {
+        let told =
+            |version: &str| json!({ "agentInfo": { "name": "OpenCode", "version": version } });
+        for first in [Some(told("1.18.33")), Some(json!({})), None] {
+            assert_eq!(
+                opencode_asking(first.as_ref()),
+                Asking::Already,
+                "{first:?}"
+            );
+        }
+        for second in ["2.0.32", "0.0.0-next-16350"] {
+            assert_eq!(opencode_asking(Some(&told(second))), Asking::Unknown);
+        }
     }
 
     #[test]

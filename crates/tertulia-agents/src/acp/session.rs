@@ -85,10 +85,11 @@ pub(super) async fn open(
     Ok(Place { session, known })
 }
 
-async fn greet(live: &Live, watch: &Watch<'_>) -> Result<Value, End> {
+/// Returns the parameters of `initialize`.
+pub(super) fn greeting() -> Value {
     // The agent's own access to files and terminals works better than the client's, and one agent
     // cannot create files when the client offers its own.
-    let params = json!({
+    json!({
         "protocolVersion": VERSION,
         "clientCapabilities": {
             "fs": { "readTextFile": false, "writeTextFile": false },
@@ -99,8 +100,11 @@ async fn greet(live: &Live, watch: &Watch<'_>) -> Result<Value, End> {
             "title": "tertulia",
             "version": env!("CARGO_PKG_VERSION"),
         },
-    });
-    let told = match watch.over(live, live.ask("initialize", params)).await {
+    })
+}
+
+async fn greet(live: &Live, watch: &Watch<'_>) -> Result<Value, End> {
+    let told = match watch.over(live, live.ask("initialize", greeting())).await {
         Ok(told) => told,
         Err(End::Told(error)) if error.kind != FailureKind::Auth => {
             return Err(End::Lost(Lost::Unfit(error.message)));
@@ -259,10 +263,10 @@ async fn make_it_ask(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<()
     let Some(open) = live.session.clone().filter(|open| !open.asks) else {
         return Ok(());
     };
-    let by_environment = acp.adapter().is_some_and(Adapter::asks_by_environment);
-    let asking = match acp.asks || by_environment {
-        true => Asking::Already,
-        false => adapter::asking(&open.modes),
+    let asking = match acp.adapter() {
+        _ if acp.asks => Asking::Already,
+        Some(Adapter::OpenCode) => adapter::opencode_asking(live.abilities.as_ref()),
+        _ => adapter::asking(&open.modes),
     };
     match asking {
         Asking::Already => {}

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Vendor, VendorProgram, permission};
 use crate::approval::Approval;
-use crate::opencode::{self, Access};
+use crate::opencode::{self, Access, Generation};
 use crate::{AgentRequest, NativeSession, mention, prompt};
 
 /// Settings under which claude runs no hooks.
@@ -37,6 +37,8 @@ const LONGEST_ARGUMENT: usize = 32 * 1024;
 /// Files of this machine for one turn.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
+    /// Generation of OpenCode.
+    pub(super) generation: Generation,
     /// Temporary home in place of the user's.
     pub(super) home: Option<PathBuf>,
     /// The folder's instructions for agents, for a program that does not find them itself.
@@ -63,7 +65,7 @@ pub(super) fn launch(
         Vendor::Claude => claude(program, question, native),
         Vendor::Codex => codex(program, question, native),
         Vendor::GeminiCli => gemini(program, question.approval, native, around.home.as_deref()),
-        Vendor::OpenCode => opencode(program, question, native, around.instructions.as_deref()),
+        Vendor::OpenCode => opencode(program, question, native, around),
     };
     // The settings take precedence.
     env.extend(program.env.iter().cloned());
@@ -232,9 +234,14 @@ fn opencode(
     program: &VendorProgram,
     question: &AgentRequest,
     native: Option<&NativeSession>,
-    instructions: Option<&Path>,
+    around: &Surroundings,
 ) -> Line {
     let mut args = strings(&["run", "--format", "json", "--thinking"]);
+    let is_second = around.generation == Generation::Second;
+    if is_second {
+        // Otherwise it starts a server that stays, or lets one work that was started differently.
+        args.push("--standalone".into());
+    }
     args.extend(option("-m", program.model.as_deref()));
     args.extend(option("--session", id_of(native)));
     if native.is_some_and(|native| native.fork) {
@@ -250,9 +257,11 @@ fn opencode(
     }
     if question.ephemeral {
         // Its log has commands and paths in it.
-        args.extend(strings(&["--log-level", "ERROR"]));
+        let level = if is_second { "none" } else { "ERROR" };
+        args.extend(strings(&["--log-level", level]));
     }
     args.extend(program.args.iter().cloned());
+    let instructions = around.instructions.as_deref();
     let env = opencode::environment(access, question.ephemeral, instructions);
     (args, env)
 }

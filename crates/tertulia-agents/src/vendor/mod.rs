@@ -22,6 +22,7 @@ use async_trait::async_trait;
 
 use super::bypass::CommandLine;
 use super::folder::Folder;
+use super::opencode::{Generation, KnownGeneration};
 use super::prompt::Recall;
 use super::scratch::Homes;
 use super::session_files::SessionFiles;
@@ -32,6 +33,7 @@ use super::{
 use crate::approval::Approval;
 pub use reading::{Ending, Exit, Reader};
 use turn::Turn;
+pub(crate) use turn::print_version;
 pub use turn::version_in;
 
 /// Maximum time that a program may stay after its last event: some linger for seconds.
@@ -104,6 +106,22 @@ impl Vendor {
         }
     }
 
+    /// Returns what a version of the program lacks here.
+    pub fn remark(self, version: &str) -> Option<&'static str> {
+        match self {
+            Vendor::OpenCode => Generation::of(version).remark(),
+            Vendor::Claude | Vendor::Codex | Vendor::GeminiCli => None,
+        }
+    }
+
+    /// Returns a version with what it lacks.
+    fn described(self, version: String) -> String {
+        match self.remark(&version) {
+            Some(remark) => format!("{version}: {remark}"),
+            None => version,
+        }
+    }
+
     /// Returns what the program's session keeps of a turn that was cut off.
     const fn recall(self) -> Recall {
         match self {
@@ -156,6 +174,8 @@ pub struct VendorProgram {
     pub session_files: Option<Arc<dyn SessionFiles>>,
     /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
+    /// Generation of OpenCode, once it has been asked for. Begins empty.
+    pub generation: KnownGeneration,
 }
 
 // The environment may hold keys: it is never shown.
@@ -200,7 +220,7 @@ impl Agent for VendorProgram {
             ));
         }
         match self.version().await {
-            Ok(version) => Readiness::Ready(version),
+            Ok(version) => Readiness::Ready(version.map(|version| self.vendor.described(version))),
             Err(error) => Readiness::NotReady(error.message),
         }
     }

@@ -15,12 +15,18 @@ use tertulia_core::entry::Usage;
 const TODO_TOOL: &str = "todowrite";
 /// Maximum time that it may stay after it stopped: only its exit is certain.
 const LINGER: Duration = Duration::from_secs(10);
+/// How it says that the session to resume is gone.
+const LOST: &str = "Session not found";
 /// Number of consecutive steps without a reason to end: OpenCode would repeat them for ever.
 const LOOPS: u32 = 5;
 
 /// State of one turn.
 #[derive(Default)]
 pub(super) struct OpenCode {
+    /// Whether these are the events of OpenCode 2, which does not always report its last step.
+    is_second: bool,
+    /// Whether text came after the last step that was reported.
+    has_text: bool,
     paragraphs: Paragraphs,
     usage: Usage,
     /// Why the last step ended; empty during a step.
@@ -37,8 +43,11 @@ impl Dialect for OpenCode {
             events.push(AgentEvent::Session(session.to_owned()));
         }
         match words(&event, "/type") {
-            "step_start" => self.reason.clear(),
-            "text" => events.extend(self.paragraphs.whole(words(&event, "/part/text"))),
+            "step_start" => self.begin_step(),
+            "text" => {
+                self.has_text = true;
+                events.extend(self.paragraphs.whole(words(&event, "/part/text")));
+            }
             "reasoning" => events.extend(reasoning(words(&event, "/part/text"))),
             "tool_use" => events.extend(tool(&event["part"])),
             "step_finish" => events.push(self.step(&event)),
@@ -64,25 +73,48 @@ impl Dialect for OpenCode {
             ));
         }
         if let Some(error) = &self.error {
-            return failure_of(error);
+            let is_lost = self.is_second && words(error, "/message") == LOST;
+            return if is_lost {
+                Ending::Lost
+            } else {
+                failure_of(error)
+            };
+        }
+        let is_success = exit.is_some_and(|exit| exit.code == Some(0));
+        if self.is_second && self.has_text && is_success {
+            return Ending::Done;
         }
         match self.reason.as_str() {
             "stop" | "length" => Ending::Done,
             "content-filter" => failed(Some(FailureKind::Refused), "the answer was filtered"),
             // A denied tool ends the turn without further events.
-            "tool-calls" if exit.is_some_and(|exit| exit.code == Some(0)) => Ending::Done,
+            "tool-calls" if is_success => Ending::Done,
             _ => Ending::Unfinished,
         }
     }
 
     fn lost(&self, stderr: &str) -> bool {
-        stderr.contains("Session not found")
+        stderr.contains(LOST)
     }
 }
 
 impl OpenCode {
+    /// Creates the state of a turn of OpenCode 2.
+    pub(super) fn second() -> OpenCode {
+        OpenCode {
+            is_second: true,
+            ..OpenCode::default()
+        }
+    }
+
+    fn begin_step(&mut self) {
+        self.reason.clear();
+        self.has_text = false;
+    }
+
     fn step(&mut self, event: &Value) -> AgentEvent {
         self.reason = words(event, "/part/reason").to_owned();
+        self.has_text = false;
         self.loops = match self.reason.as_str() {
             "unknown" => self.loops + 1,
             _ => 0,
@@ -123,10 +155,15 @@ fn tool(part: &Value) -> Vec<AgentEvent> {
 }
 
 fn failure_of(error: &Value) -> Ending {
-    let name = words(error, "/name");
+    // The second generation has a type instead of a name, and no status.
+    let name = match words(error, "/name") {
+        "" => words(error, "/type"),
+        name => name,
+    };
     let kind = match name {
         "ContextOverflowError" => Some(FailureKind::TooLong),
-        "ProviderAuthError" => Some(FailureKind::Auth),
+        "ProviderAuthError" | "provider.auth" => Some(FailureKind::Auth),
+        _ if name.starts_with("provider.") => failure::of_words(words(error, "/message")),
         _ => failure::of_status(number(error, "/data/statusCode")),
     };
     let message = [
@@ -192,6 +229,26 @@ mod tests {
         assert_eq!(opencode.ending(Some(&exit(0))), Ending::Done);
         opencode.event(json!({"type": "step_start"}));
         assert_eq!(opencode.ending(Some(&exit(0))), Ending::Unfinished);
+    }
+
+    #[test]
+    fn the_second_generation_may_leave_its_last_step_out() {
+        let text = json!({"type": "text", "part": {"text": "yes"}});
+        let ending = |events: &[&Value], code| {
+            let mut opencode = OpenCode::second();
+            for event in events {
+                opencode.event((*event).clone());
+            }
+            opencode.ending(Some(&exit(code)))
+        };
+        assert_eq!(ending(&[&text], 0), Ending::Done);
+        assert_eq!(ending(&[&text], 1), Ending::Unfinished);
+        assert_eq!(ending(&[], 0), Ending::Unfinished);
+        let begun = json!({"type": "step_start"});
+        assert_eq!(ending(&[&text, &begun], 0), Ending::Unfinished);
+        let mut first = OpenCode::default();
+        first.event(text);
+        assert_eq!(first.ending(Some(&exit(0))), Ending::Unfinished);
     }
 
     #[test]

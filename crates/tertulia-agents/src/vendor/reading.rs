@@ -83,6 +83,15 @@ impl Reader {
             Vendor::GeminiCli => Box::new(gemini::Gemini::default()),
             Vendor::OpenCode => Box::new(opencode::OpenCode::default()),
         };
+        Reader::speaking(dialect)
+    }
+
+    /// Creates a reader for one turn of OpenCode 2.
+    pub fn of_opencode_2() -> Reader {
+        Reader::speaking(Box::new(opencode::OpenCode::second()))
+    }
+
+    fn speaking(dialect: Box<dyn Dialect>) -> Reader {
         Reader {
             dialect,
             session: None,

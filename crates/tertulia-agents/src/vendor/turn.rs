@@ -15,7 +15,7 @@ use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
 use super::{Vendor, VendorProgram};
 use crate::folder::Folder;
-use crate::opencode;
+use crate::opencode::{self, Generation};
 use crate::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::scratch::{Place, Scratch};
 use crate::session_files;
@@ -55,8 +55,11 @@ impl VendorProgram {
         sink: &AgentSink,
     ) -> Result<Turn, AgentError> {
         self.check_home(question)?;
+        let generation = self.generation().await?;
+        generation.check(&self.name, question.approval)?;
         let scratch = self.scratch(question)?;
         let around = Surroundings {
+            generation,
             home: scratch.as_ref().map(|scratch| scratch.path().to_owned()),
             instructions: match (self.vendor, &self.work_dir) {
                 (Vendor::OpenCode, Some(folder)) => opencode::instructions(folder),
@@ -91,7 +94,10 @@ impl VendorProgram {
         // Cancelled after the last event, or together with the sink's token.
         let stop = sink.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
-        let mut reader = Reader::new(self.vendor, spent);
+        let mut reader = match generation {
+            Generation::First => Reader::new(self.vendor, spent),
+            Generation::Second => Reader::of_opencode_2(),
+        };
         let (input, answers) = input(&stdin, asks);
         let output = OutputReader {
             reader: &mut reader,
@@ -230,36 +236,9 @@ impl VendorProgram {
     /// Returns the program's version, if it prints one in time. A slow machine must not make it not
     /// ready.
     pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
-        let program = Program {
-            without: self.without.clone(),
-            command: self.command.clone(),
-            args: vec!["--version".into()],
-            env: self.env.clone(),
-            work_dir: None,
-            marker: String::new(),
-            confined: None,
-        };
-        let limits = Limits {
-            total: Some(VERSION_LIMIT),
-            ..Limits::default()
-        };
-        let (chunks, mut received) = mpsc::channel(16);
-        let cancel = CancellationToken::new();
-        let collect = async {
-            let mut all = Vec::new();
-            while let Some(chunk) = received.recv().await {
-                all.extend(chunk);
-            }
-            all
-        };
-        let (finished, printed) = tokio::join!(
-            process::run(&program, b"", &limits, &cancel, chunks),
-            collect
-        );
+        let (finished, printed) = print_version(&self.asking_version(), VERSION_LIMIT).await;
         match finished {
-            Ok(finished) if finished.status.success() => {
-                Ok(version_in(&String::from_utf8_lossy(&printed)))
-            }
+            Ok(finished) if finished.status.success() => Ok(version_in(&printed)),
             Ok(finished) => Err(AgentError::new(
                 FailureKind::Unavailable,
                 failure::one_line(&failure::explain(
@@ -273,6 +252,27 @@ impl VendorProgram {
             )),
             Err(ProcessError::Timeout { .. }) => Ok(None),
             Err(error) => Err(self.of_process(error)),
+        }
+    }
+
+    /// Returns the generation of OpenCode, which no other vendor has.
+    pub(super) async fn generation(&self) -> Result<Generation, AgentError> {
+        match self.vendor {
+            Vendor::OpenCode => self.generation.of(self.asking_version()).await,
+            Vendor::Claude | Vendor::Codex | Vendor::GeminiCli => Ok(Generation::First),
+        }
+    }
+
+    /// Returns the program that prints its version.
+    fn asking_version(&self) -> Program {
+        Program {
+            without: self.without.clone(),
+            command: self.command.clone(),
+            args: vec!["--version".into()],
+            env: self.env.clone(),
+            work_dir: None,
+            marker: String::new(),
+            confined: None,
         }
     }
 
@@ -344,6 +344,31 @@ fn without_noise(stderr: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
+/// Runs a program to its end within a time limit. Returns what it printed.
+pub(crate) async fn print_version(
+    program: &Program,
+    limit: Duration,
+) -> (Result<Finished, ProcessError>, String) {
+    let limits = Limits {
+        total: Some(limit),
+        ..Limits::default()
+    };
+    let (chunks, mut received) = mpsc::channel(16);
+    let cancel = CancellationToken::new();
+    let collect = async {
+        let mut all = Vec::new();
+        while let Some(chunk) = received.recv().await {
+            all.extend(chunk);
+        }
+        all
+    };
+    let (finished, printed) = tokio::join!(
+        process::run(program, b"", &limits, &cancel, chunks),
+        collect
+    );
+    (finished, String::from_utf8_lossy(&printed).into_owned())
+}
+
 /// Finds a program's version: the first word that looks like one, except in offers of an update.
 pub fn version_in(text: &str) -> Option<String> {
     const OFFERS: &[&str] = &[
@@ -363,6 +388,7 @@ pub fn version_in(text: &str) -> Option<String> {
     let told = text.lines().filter(|line| !offers(line));
     told.flat_map(str::split_whitespace).find_map(|word| {
         let word = word.strip_prefix('v').unwrap_or(word);
+        let word = word.trim_end_matches('.');
         let mut numbers = word.split('.');
         let is_number = |part: Option<&str>| {
             part.is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
@@ -397,6 +423,7 @@ mod tests {
         check("codex-cli 0.166.0\n", "0.166.0");
         check("0.61.0\n", "0.61.0");
         check("opencode v1.18.33\n", "1.18.33");
+        check("GitHub Copilot CLI 1.0.102.\n", "1.0.102");
         let notice = "Update available! 2.1.325 -> 2.2.0\nRun npm i to update to 2.2.0\n2.1.325 (Claude Code)\n";
         check(notice, "2.1.325");
         check(

@@ -16,13 +16,17 @@ pub fn folder(vendor: Vendor) -> PathBuf {
         .join(vendor.program())
 }
 
-fn cases(vendor: Vendor) -> Vec<(String, String, Exit)> {
-    let folder = folder(vendor);
+/// Folder with the recordings of OpenCode 2, made with a preview of it, 0.0.0-next-16350.
+pub fn folder_of_opencode_2() -> PathBuf {
+    folder(Vendor::OpenCode).with_file_name("opencode2")
+}
+
+fn cases(folder: &Path) -> Vec<(String, String, Exit)> {
     let exits = std::fs::read_to_string(folder.join("exits.json")).unwrap();
     let exits: Value = serde_json::from_str(&exits).unwrap();
     let exits = exits.as_object().unwrap();
-    assert!(exits.len() > 10, "few recordings of {vendor:?}");
-    let files = std::fs::read_dir(&folder).unwrap().count();
+    assert!(exits.len() > 10, "few recordings in {}", folder.display());
+    let files = std::fs::read_dir(folder).unwrap().count();
     assert_eq!(files, exits.len() + 1, "each recording has its exit");
     exits
         .iter()
@@ -87,9 +91,13 @@ fn ending(ending: &Ending) -> String {
 }
 
 fn read(vendor: Vendor) -> String {
+    read_all(&folder(vendor), || Reader::new(vendor, Usage::default()))
+}
+
+fn read_all(folder: &Path, reader: impl Fn() -> Reader) -> String {
     let mut out = String::new();
-    for (name, stream, exit) in cases(vendor) {
-        let mut reader = Reader::new(vendor, Usage::default());
+    for (name, stream, exit) in cases(folder) {
+        let mut reader = reader();
         let events: Vec<AgentEvent> = stream.lines().flat_map(|line| reader.line(line)).collect();
         let over = match reader.over() {
             Some(_) => "over",
@@ -127,7 +135,7 @@ fn opencode() {
 #[test]
 fn every_recording_keeps_the_rules() {
     for vendor in Vendor::ALL {
-        for (name, stream, exit) in cases(vendor) {
+        for (name, stream, exit) in cases(&folder(vendor)) {
             let mut reader = Reader::new(vendor, Usage::default());
             let events: Vec<AgentEvent> =
                 stream.lines().flat_map(|line| reader.line(line)).collect();
@@ -150,4 +158,9 @@ fn every_recording_keeps_the_rules() {
             }
         }
     }
+}
+
+#[test]
+fn opencode_2() {
+    insta::assert_snapshot!(read_all(&folder_of_opencode_2(), Reader::of_opencode_2));
 }

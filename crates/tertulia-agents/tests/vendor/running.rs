@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use tertulia_agents::approval::Approval;
 use tertulia_agents::scratch::Homes;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
-use tertulia_agents::{Agent, AgentEvent, AgentSink, FailureKind, Outcome, Readiness, ToolSide};
+use tertulia_agents::{
+    Agent, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Readiness, ToolSide,
+};
 use tertulia_core::entry::Usage;
 use tokio_util::sync::CancellationToken;
 
@@ -352,6 +355,58 @@ async fn keys_are_not_repeated() {
     let played = play(&program, &question(None)).await;
     assert_eq!(played.error().message, "codex: bad key [MY_KEY]");
     assert!(!format!("{program:?}").contains("secret"));
+}
+
+/// Creates OpenCode 2, which writes down that it was run.
+fn opencode_2(stage: &Stage, case: &str) -> VendorProgram {
+    std::fs::write(stage.path("version"), "opencode2 v0.0.0-next-16350\n").unwrap();
+    let recorded = super::recorded::folder_of_opencode_2();
+    let recorded = recorded.join(format!("{case}.jsonl"));
+    let script = format!(
+        "echo \"$*\" > said; cat > /dev/null; cat '{}'",
+        recorded.display()
+    );
+    stage.program(Vendor::OpenCode, &script)
+}
+
+#[tokio::test]
+async fn opencode_2_is_run_only_where_everything_is_allowed() {
+    for approval in [
+        Approval::None,
+        Approval::Low,
+        Approval::Ask,
+        Approval::Edits,
+    ] {
+        let stage = Stage::new();
+        let asked = AgentRequest {
+            approval,
+            ..question(None)
+        };
+        let played = play(&opencode_2(&stage, "tool-write"), &asked).await;
+        let error = played.error();
+        assert_eq!(error.kind, FailureKind::Unavailable);
+        assert!(error.message.contains("OpenCode 2"), "{error}");
+        assert!(error.hint.as_ref().unwrap().contains("--approve all"));
+        assert!(!stage.path("said").exists(), "{approval:?}");
+    }
+    let stage = Stage::new();
+    let program = opencode_2(&stage, "tool-write");
+    let asked = AgentRequest {
+        approval: Approval::All,
+        ..question(Some("ses_1"))
+    };
+    let played = play(&program, &asked).await;
+    assert_eq!(played.outcome, Ok(Outcome::Done));
+    assert!(played.text().contains("Created file successfully"));
+    let said = stage.read("said");
+    assert!(
+        said.contains("--standalone --session ses_1 --auto"),
+        "{said}"
+    );
+    let Readiness::Ready(Some(remark)) = program.readiness().await else {
+        panic!("it is there");
+    };
+    assert!(remark.starts_with("0.0.0-next-16350: runs with `--approve all` only"));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use tertulia_agents::opencode::KnownGeneration;
 use tertulia_agents::process::MARKER_VAR;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{
@@ -41,8 +42,15 @@ impl Stage {
     pub fn program(&self, vendor: Vendor, script: &str) -> VendorProgram {
         let path = self.path("program");
         let recorded = super::recorded::folder(vendor);
+        // OpenCode is asked for its version first.
+        let version = match vendor {
+            Vendor::OpenCode => {
+                "[ \"$*\" = --version ] && { cat \"${0%/*}/version\" || echo 1.18.33; exit; } 2> /dev/null\n"
+            }
+            _ => "",
+        };
         let text = format!(
-            "#!/bin/sh\nshow() {{ cat '{}'/\"$1\".jsonl; }}\n{script}\n",
+            "#!/bin/sh\n{version}show() {{ cat '{}'/\"$1\".jsonl; }}\n{script}\n",
             recorded.display()
         );
         write_program(&path, &text);
@@ -66,6 +74,7 @@ impl Stage {
             homes: None,
             session_files: None,
             found: Some(path),
+            generation: KnownGeneration::default(),
         }
     }
 }

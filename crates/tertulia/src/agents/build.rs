@@ -8,6 +8,7 @@ use tertulia_agents::acp::{self, Acp, Connection};
 use tertulia_agents::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
 use tertulia_agents::command::{Command, ReadOnly};
 use tertulia_agents::demo::Demo;
+use tertulia_agents::opencode::KnownGeneration;
 use tertulia_agents::process::Kernel;
 use tertulia_agents::scratch::Homes;
 use tertulia_agents::session_files::SessionFiles;
@@ -159,6 +160,7 @@ fn program_of(
         patience: patience(described),
         whence: whence(name, described),
         retries: described.retries.unwrap_or(RETRIES),
+        generation: KnownGeneration::default(),
     }
 }
 

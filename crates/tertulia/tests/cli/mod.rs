@@ -20,6 +20,7 @@ mod hints;
 mod hints_followed;
 mod histories;
 mod imports;
+mod known_programs;
 mod list;
 mod log;
 mod machines;

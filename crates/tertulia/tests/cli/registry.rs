@@ -12,7 +12,7 @@ use crate::home::{Home, Output, Prepared, finish, keys, until};
 use crate::pty::Terminal;
 
 /// Writes an executable script in the home.
-fn program(home: &Home, path: &str, script: &str) -> String {
+pub fn program(home: &Home, path: &str, script: &str) -> String {
     let path = home.path().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -21,7 +21,7 @@ fn program(home: &Home, path: &str, script: &str) -> String {
 }
 
 /// Prepares a command line that finds programs in the home's `bin` first.
-fn with_bin<'a>(home: &'a Home, args: &[&str]) -> Prepared<'a> {
+pub fn with_bin<'a>(home: &'a Home, args: &[&str]) -> Prepared<'a> {
     let path = std::env::var("PATH").unwrap();
     let bin = home.path().join("bin").display().to_string();
     home.prepare(args).env("PATH", format!("{bin}:{path}"))

@@ -1,4 +1,5 @@
 use super::*;
+use crate::opencode::KnownGeneration;
 use crate::{Part, Patience, PromptMessage, Whence};
 use tertulia_core::entry::{Role, Usage};
 
@@ -19,6 +20,7 @@ fn program(vendor: Vendor) -> VendorProgram {
         homes: None,
         session_files: None,
         found: None,
+        generation: KnownGeneration::default(),
     }
 }
 
@@ -167,6 +169,21 @@ fn so_are_the_other_two() {
 }
 
 #[test]
+fn the_second_opencode_runs_with_a_server_of_its_own() {
+    let around = Surroundings {
+        generation: Generation::Second,
+        ..Surroundings::default()
+    };
+    let question = AgentRequest {
+        ephemeral: true,
+        ..question(Approval::All)
+    };
+    let launch = launch(&program(Vendor::OpenCode), &question, None, &around);
+    let expected = "run --format json --thinking --standalone -m m --auto --log-level none --mine";
+    assert_eq!(launch.args.join(" "), expected);
+}
+
+#[test]
 fn those_that_can_keep_nothing_are_told_to() {
     let check = |vendor, expected: &str| {
         let question = AgentRequest {
@@ -191,7 +208,7 @@ fn those_that_cannot_are_given_another_place_for_it() {
     };
     let around = Surroundings {
         home: Some("/scratch".into()),
-        instructions: None,
+        ..Surroundings::default()
     };
     let env = |vendor| shown(&launch(&program(vendor), &question, None, &around)).1;
     assert!(env(Vendor::GeminiCli).contains("GEMINI_CLI_HOME=/scratch"));

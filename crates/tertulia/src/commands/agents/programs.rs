@@ -66,6 +66,16 @@ impl Known {
         }
     }
 
+    /// Returns what a version of the program lacks here.
+    fn remark(self, version: Option<&str>) -> Option<String> {
+        let Known::Vendor(vendor) = self else {
+            return None;
+        };
+        version
+            .and_then(|version| vendor.remark(version))
+            .map(str::to_owned)
+    }
+
     /// Install command for a vendor's program; `None` for adapters, which are optional.
     fn install(self) -> Option<&'static str> {
         match self {
@@ -100,7 +110,7 @@ pub async fn scan(
         };
         let path = found.map(|found| found.path.display().to_string());
         let (version, reason) = match found.map(|found| &found.version) {
-            Some(Ok(version)) => (version.clone(), None),
+            Some(Ok(version)) => (version.clone(), known.remark(version.as_deref())),
             Some(Err(reason)) => (None, Some(reason.to_string())),
             None => (None, Some(format!("not found; {install} installs it"))),
         };
@@ -376,6 +386,17 @@ fn record(settings: &Settings, tried: &[Tried], ui: &mut Ui) -> CommandResult<()
     })
 }
 
+/// Returns what this version of a registered program lacks here.
+fn remark(tried: &Tried, version: Option<&str>) -> Option<&'static str> {
+    agents::vendor_of(&tried.name, &tried.command)?.remark(version?)
+}
+
+/// Formats a version with what it lacks.
+fn with_remark(tried: &Tried, version: Option<&str>) -> String {
+    let parts = [version, remark(tried, version)].into_iter().flatten();
+    parts.collect::<Vec<_>>().join(": ")
+}
+
 fn tell(tried: &[Tried], ui: &mut Ui) {
     if ui.json {
         let objects: Vec<Value> = tried
@@ -386,7 +407,10 @@ fn tell(tried: &[Tried], ui: &mut Ui) {
                     "command": tried.command,
                     "ok": !matches!(tried.version, Err(Untold::Fails(_))),
                     "version": tried.version.as_ref().ok(),
-                    "reason": tried.version.as_ref().err().map(ToString::to_string),
+                    "reason": match &tried.version {
+                        Ok(version) => remark(tried, version.as_deref()).map(str::to_owned),
+                        Err(reason) => Some(reason.to_string()),
+                    },
                 })
             })
             .collect();
@@ -401,7 +425,7 @@ fn tell(tried: &[Tried], ui: &mut Ui) {
         .iter()
         .map(|tried| {
             let (state, version) = match &tried.version {
-                Ok(version) => ("starts", version.clone().unwrap_or_default()),
+                Ok(version) => ("starts", with_remark(tried, version.as_deref())),
                 Err(Untold::Slow) => ("starts slowly", Untold::Slow.to_string()),
                 Err(Untold::Fails(why)) => ("does not start", why.clone()),
             };
