@@ -4,6 +4,7 @@ pub mod aliases;
 mod arguments;
 mod build;
 mod discover;
+mod known;
 pub mod programs;
 mod registered;
 mod team;
@@ -18,6 +19,7 @@ use tertulia_engine::slash;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
+pub use known::{KNOWN, KnownProgram};
 pub use registered::{
     command_line, is_taken, joined as with_registered, joined_for as with_registered_for, kind_of,
     launch, shown, started, vendor_of,

@@ -9,7 +9,7 @@ use tertulia_core::redact::redact;
 use tertulia_core::team::{Launch, Registered, Registry, Source as Chooser};
 
 use super::arguments::{self, Giver};
-use super::{ACP, COMMAND, DEMO};
+use super::{ACP, COMMAND, DEMO, KnownProgram};
 use crate::error::CommandResult;
 use crate::settings::{AgentSettings, Settings, Source};
 
@@ -50,6 +50,11 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     if let Some(said) = persons.filter(|_| launch.source == Chooser::Registry) {
         described.writable.clone_from(&said.writable);
         described.confine = said.confine;
+    }
+    // A team file could claim it of a program of its own.
+    if launch.source == Chooser::Registry {
+        let known = KnownProgram::started_by(&launch.command, &launch.args);
+        described.asks |= known.is_some_and(|known| known.asks);
     }
     described.command = Some(PathBuf::from(&launch.command));
     described.args = match vendor {
@@ -105,8 +110,11 @@ pub fn launch(agent: &Registered) -> Launch {
 /// Determines the agent type from the command line: `acp` for known Agent Client Protocol programs,
 /// a vendor's name, or `command`.
 pub fn kind_of(name: &str, command: &str, args: &[String]) -> &'static str {
-    match Adapter::of(Path::new(command), args) {
-        Some(_) => ACP,
+    if Adapter::of(Path::new(command), args).is_some() {
+        return ACP;
+    }
+    match KnownProgram::started_by(command, args) {
+        Some(known) => known.kind,
         None => vendor_of(name, command).map_or(COMMAND, Vendor::name),
     }
 }
@@ -238,6 +246,10 @@ mod tests {
         check("gemini --experimental-acp", "acp");
         check("opencode acp", "acp");
         check("npx @agentclientprotocol/claude-agent-acp", "acp");
+        check("qwen --acp", "acp");
+        check("/usr/bin/copilot --acp", "acp");
+        check("qwen", "command");
+        check("cn -p", "command");
         check("gemini --yolo", "gemini-cli");
         check("opencode", "opencode");
         check("tr", "command");

@@ -12,8 +12,8 @@ use tertulia_agents::vendor::Vendor;
 use tertulia_core::team::{Registered, Registry};
 
 use super::registered::{announce_takeover, object, of};
-use crate::agents;
 use crate::agents::programs::{self, Untold};
+use crate::agents::{self, KNOWN, KnownProgram};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::settings::Settings;
@@ -36,11 +36,12 @@ pub struct VerifyArgs {
     all: bool,
 }
 
-/// A known program: a vendor's own, or an Agent Client Protocol adapter for a vendor.
+/// A known program: a vendor's own, an Agent Client Protocol adapter for a vendor, or another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Vendor(Vendor),
     Adapter(&'static str),
+    Other(&'static KnownProgram),
 }
 
 impl Known {
@@ -48,6 +49,7 @@ impl Known {
         let vendors = Vendor::ALL.into_iter().map(Known::Vendor);
         vendors
             .chain(Adapter::programs().map(Known::Adapter))
+            .chain(KNOWN.iter().map(Known::Other))
             .collect()
     }
 
@@ -56,6 +58,7 @@ impl Known {
         match self {
             Known::Vendor(vendor) => vendor.name(),
             Known::Adapter(program) => program,
+            Known::Other(known) => known.name,
         }
     }
 
@@ -63,6 +66,7 @@ impl Known {
         match self {
             Known::Vendor(vendor) => vendor.program(),
             Known::Adapter(program) => program,
+            Known::Other(known) => known.name,
         }
     }
 
@@ -76,11 +80,20 @@ impl Known {
             .map(str::to_owned)
     }
 
-    /// Install command for a vendor's program; `None` for adapters, which are optional.
+    /// Install command for a vendor's program; `None` for the others, which are optional.
     fn install(self) -> Option<&'static str> {
         match self {
             Known::Vendor(vendor) => Some(vendor.install()),
-            Known::Adapter(_) => None,
+            Known::Adapter(_) | Known::Other(_) => None,
+        }
+    }
+
+    /// Returns the arguments with which the program is registered. Those of a vendor's program are
+    /// added at every start, and tool permissions come from `--approve` each time.
+    fn arguments(self) -> Vec<String> {
+        match self {
+            Known::Other(known) => known.arguments(),
+            Known::Vendor(_) | Known::Adapter(_) => Vec::new(),
         }
     }
 }
@@ -252,7 +265,8 @@ pub async fn register(
         });
     } else {
         for (name, agent) in &added {
-            ui.note(&format!("'{name}' is registered: {}", agent.command));
+            let line = agents::command_line(&agent.command, &agent.args);
+            ui.note(&format!("'{name}' is registered: {line}"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -290,8 +304,7 @@ fn wanted(names: &[String]) -> CommandResult<Vec<Known>> {
     Ok(wanted)
 }
 
-/// Builds the registry record of a program. It has no arguments: tertulia adds the required ones at
-/// every start, and tool permissions come from `--approve` each time.
+/// Builds the registry record of a program.
 fn registration(
     known: Known,
     path: &Path,
@@ -308,7 +321,7 @@ fn registration(
     let agent = Registered {
         display_name: known.name().to_owned(),
         command: command.to_owned(),
-        args: Vec::new(),
+        args: known.arguments(),
         use_pty: false,
         version: version.cloned(),
         installed_at: Some(now),

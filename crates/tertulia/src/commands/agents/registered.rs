@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tertulia_core::team::{Registered, Registry};
 
+use crate::agents::KnownProgram;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::Settings;
 use crate::ui::Ui;
@@ -20,7 +21,8 @@ const MOST_NEAR: usize = 3;
 /// Register a program as an agent, for teams and for --agent
 ///
 /// Arguments that this program gives an agent itself need not be given, and those that switch off the
-/// question before a change are left out: that is what --approve is for.
+/// question before a change are left out: that is what --approve is for. A known program without
+/// arguments gets those with which it is an agent.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia agents register --auto                 all that `agents scan` finds\n  \
@@ -70,11 +72,12 @@ pub fn register(args: &RegisterArgs, settings: &Settings, ui: &mut Ui) -> Comman
         .hint("several at once: `tertulia agents register --auto NAME…`"));
     };
     check_name(name)?;
-    let command = args.command.as_deref().unwrap_or_default();
+    let command = found(args.command.as_deref().unwrap_or_default(), settings)?;
+    let known = KnownProgram::of(&command).filter(|_| args.arguments.is_empty());
     let agent = Registered {
         display_name: args.display_name.clone().unwrap_or_else(|| name.clone()),
-        command: found(command, settings)?,
-        args: args.arguments.clone(),
+        command,
+        args: known.map_or_else(|| args.arguments.clone(), KnownProgram::arguments),
         use_pty: args.use_pty,
         version: None,
         installed_at: Some(open::clock().now()),
