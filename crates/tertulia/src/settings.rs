@@ -106,8 +106,7 @@ pub struct Settings {
     pub project: Project,
     /// Known project folders.
     pub folders: Folders,
-    /// Program name with the flags that select the store, so that printed commands work from any
-    /// folder.
+    /// Program name with the flags that select the store: printed commands work from any folder.
     pub program: String,
     /// Flags of the command.
     global: GlobalArgs,
@@ -334,8 +333,9 @@ impl Settings {
             }
             _ => self.redact = reader.flag(table, "redact").unwrap_or(self.redact),
         }
-        let lock_timeout = reader.seconds(table, "lock_timeout");
-        self.lock_timeout = lock_timeout.unwrap_or(self.lock_timeout);
+        let (wait, longest) = ("lock_timeout", "shell_timeout");
+        self.lock_timeout = reader.seconds(table, wait).unwrap_or(self.lock_timeout);
+        self.shell_timeout = reader.seconds(table, longest).unwrap_or(self.shell_timeout);
         if let Some(agent) = reader.text(table, "agent") {
             self.agent = Some((agent, Source::UserFile));
         }
@@ -349,8 +349,6 @@ impl Settings {
         self.project_instructions &= reader.flag(table, "project_instructions").unwrap_or(true);
         self.approve = reader.approval(table, "approve").or(self.approve);
         self.team_summary &= reader.flag(table, "team_summary").unwrap_or(true);
-        let shell_timeout = reader.seconds(table, "shell_timeout");
-        self.shell_timeout = shell_timeout.unwrap_or(self.shell_timeout);
         self.auto_tags = reader.flag(table, "auto_tags").unwrap_or(self.auto_tags);
         if let Some(postgres) = reader.table(table, "postgres") {
             self.warn_unknown(file, "postgres.", postgres, POSTGRES_KEYS);

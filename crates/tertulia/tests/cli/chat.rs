@@ -164,7 +164,7 @@ fn nothing_to_say_is_wrong_usage() {
     assert!(home.all().is_empty());
 }
 
-const MESSAGE_KEYS: [&str; 15] = [
+const MESSAGE_KEYS: [&str; 16] = [
     "at",
     "author",
     "content",
@@ -173,6 +173,7 @@ const MESSAGE_KEYS: [&str; 15] = [
     "id",
     "interrupted",
     "model",
+    "reasoning",
     "role",
     "seq",
     "speaker",
