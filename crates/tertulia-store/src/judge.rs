@@ -66,22 +66,35 @@ pub(super) fn search(
     let mut hits = Hits::default();
     let wanted = RANKED.max(query.limit);
     let mut groups: HashMap<i64, Group> = HashMap::new();
+    // Neighbours are often entries of one log that is shown itself: its group is looked up once for them.
+    let mut current: Option<(i64, Group)> = None;
     for document in documents {
         let Some((log, seq)) = candidates.place(document)? else {
             continue;
         };
+        let candidate = (document, log, seq);
+        if let Some((shown, group)) = &mut current
+            && *shown == log
+        {
+            group.add(candidate, wanted);
+            continue;
+        }
         match owners.owner(candidates, log, seq)? {
+            Some(Owner::Shown(owner)) if owner == log => {
+                let mut group = groups.remove(&log).unwrap_or_default();
+                group.add(candidate, wanted);
+                groups.extend(current.replace((log, group)));
+            }
+            // It may be the group of the neighbours.
             Some(Owner::Shown(owner)) => {
-                let group = groups.entry(owner).or_default();
-                group.count += 1;
-                if group.newest.len() < wanted {
-                    group.newest.push((document, log, seq));
-                }
+                groups.extend(current.take());
+                groups.entry(owner).or_default().add(candidate, wanted);
             }
             Some(Owner::Elsewhere) => hits.elsewhere += 1,
             None => {}
         }
     }
+    groups.extend(current);
     let mut groups: Vec<(&SessionMeta, Group)> = groups
         .into_iter()
         .filter_map(|(owner, group)| Some((owners.meta(owner)?, group)))
@@ -113,6 +126,15 @@ struct Group {
     count: u64,
     /// As many of the newest as can be asked for.
     newest: Vec<Candidate>,
+}
+
+impl Group {
+    fn add(&mut self, candidate: Candidate, wanted: usize) {
+        self.count += 1;
+        if self.newest.len() < wanted {
+            self.newest.push(candidate);
+        }
+    }
 }
 
 /// Takes the newest match of every session, then the second newest of every session, and so on.

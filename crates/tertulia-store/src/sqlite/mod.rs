@@ -25,6 +25,7 @@ mod open;
 mod pack;
 mod pages;
 mod placement;
+mod places;
 mod purge;
 mod remains;
 mod repair;

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
 use super::pack::Lines;
+use super::places::{Places, place_of};
 use super::rows::{Say, find_no};
 use crate::index::{Document, Index, Pace, Reached, Step};
 use crate::judge::{self, Candidates};
@@ -16,11 +17,6 @@ use tertulia_core::session::SessionMeta;
 
 /// The whole database is one index source.
 const SOURCE: u64 = 0;
-/// Number of documents from which on their places are read at once, if they are no rarer than one in
-/// `SPARSE` entries.
-const MANY: usize = 20_000;
-const SPARSE: usize = 64;
-
 impl SqliteEngine {
     pub(super) fn search_patiently(
         &mut self,
@@ -71,47 +67,6 @@ struct Entries<'a> {
     places: Places,
 }
 
-/// Places of many documents, read at once.
-#[derive(Default)]
-struct Places {
-    first: u64,
-    /// Session and sequence number of the documents from the first on; session 0 for none.
-    of: Vec<(i64, Seq)>,
-}
-
-impl Places {
-    /// Reads the places of all documents between the oldest and the newest from the index over places,
-    /// which is quicker than one look-up for each if they are many.
-    fn read(connection: &Connection, documents: &[u64]) -> rusqlite::Result<Places> {
-        let (Some(newest), Some(first)) = (documents.first(), documents.last().copied()) else {
-            return Ok(Places::default());
-        };
-        let span = usize::try_from(newest - first).unwrap_or(usize::MAX);
-        if documents.len() < MANY || span / SPARSE > documents.len() {
-            return Ok(Places::default());
-        }
-        let mut of = vec![(0, Seq::START); span + 1];
-        let mut select = connection.prepare_cached(
-            "SELECT n, session, seq FROM entry INDEXED BY entry_by_place WHERE session > 0",
-        )?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            let n = row.get::<_, i64>(0)?.cast_unsigned();
-            let at = usize::try_from(n.wrapping_sub(first)).unwrap_or(usize::MAX);
-            if let Some(place) = of.get_mut(at) {
-                *place = (row.get(1)?, Seq(row.get::<_, i64>(2)?.cast_unsigned()));
-            }
-        }
-        Ok(Places { first, of })
-    }
-
-    fn get(&self, document: u64) -> Option<Option<(i64, Seq)>> {
-        let at = usize::try_from(document.checked_sub(self.first)?).ok()?;
-        let place = self.of.get(at)?;
-        Some(Some(*place).filter(|(session, _)| *session > 0))
-    }
-}
-
 impl Candidates for Entries<'_> {
     fn expect(&mut self, documents: &[u64]) -> StoreResult<()> {
         self.places =
@@ -142,15 +97,6 @@ impl Candidates for Entries<'_> {
             .map_err(self.say.of("cannot search"))?;
         Ok(line.and_then(|line| Entry::decode(&line).ok()))
     }
-}
-
-fn place_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<(i64, Seq)>> {
-    connection
-        .prepare_cached("SELECT session, seq FROM entry WHERE n = ?1 AND session > 0")?
-        .query_row([document.cast_signed()], |row| {
-            Ok((row.get(0)?, Seq(row.get::<_, i64>(1)?.cast_unsigned())))
-        })
-        .optional()
 }
 
 /// Returns the line of an entry.
