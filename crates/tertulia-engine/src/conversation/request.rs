@@ -31,7 +31,10 @@ impl Asking<'_> {
         }
         let meta = self.conversation.writer.meta();
         let recorded = meta.and_then(|meta| meta.model.as_deref());
-        if let Some(notice) = Notice::other_model(None, recorded, Some(now)) {
+        // An agent may name its model several times.
+        if let Some(notice) = Notice::other_model(None, recorded, Some(now))
+            && self.conversation.noticed.insert(notice.text())
+        {
             self.frontend.show(notice.into());
         }
     }

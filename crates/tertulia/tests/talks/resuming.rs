@@ -4,6 +4,7 @@ use std::fs;
 
 use tertulia_testkit::provider::Api;
 
+use super::stage::write_program;
 use crate::agents::world::{KEY, World};
 use crate::home::Home;
 use crate::pty::{CTRL_D, Terminal};
@@ -28,6 +29,31 @@ fn another_model_is_named_with_the_recorded_one() {
     assert!(!output.stderr.contains("recorded with"), "{output:#?}");
     let args = ["chat", "-c", "-p", "hello"];
     world.run(&args).ok().notes("model other; m answers now");
+}
+
+/// Some programs name their model more than once.
+#[test]
+fn another_model_of_a_program_is_named_once() {
+    let home = Home::new();
+    let (program, model) = (home.folder("bin").join("claude"), home.path().join("model"));
+    let init = r#"printf '{"type":"system","subtype":"init","session_id":"n1","tools":[],"model":"%s"}\n' "$m""#;
+    let script = format!(
+        "cat > /dev/null; m=$(cat '{}'); {init}; {init}\n{}",
+        model.display(),
+        r#"echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"seen"}]},"parent_tool_use_id":null}'
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"n1","result":"seen","usage":{}}'"#
+    );
+    write_program(&program, &script);
+    home.settings(&format!(
+        "[agents.claude]\ntype = \"claude\"\ncommand = \"{}\"\n",
+        program.display()
+    ));
+    fs::write(&model, "one").unwrap();
+    home.run(&["--agent", "claude", "-p", "hello"]).ok();
+    fs::write(&model, "two").unwrap();
+    let output = home.run(&["-c", "-p", "hello again"]).ok();
+    let said = output.stderr.matches("recorded with the model one").count();
+    assert_eq!(said, 1, "{output:?}");
 }
 
 /// The messages of a session are not sent to another agent unasked.
