@@ -6,6 +6,8 @@
 const AT_END = 2;
 /** Time after the last sign of a scroll at which it has come to rest, in milliseconds. */
 const REST = 150;
+/** Distance within which a finger rests, in pixels. */
+const RESTS = 3;
 const UP = ['ArrowUp', 'PageUp', 'Home'];
 const DOWN = ['ArrowDown', 'PageDown', ' '];
 
@@ -23,6 +25,8 @@ export class Follower {
   /** Whether the user goes up. */
   #isUp = false;
   #fingers = 0;
+  /** Whether a finger that is down has moved. */
+  #isDrawn = false;
   #isPressed = false;
   /** Where this class has put the view, and how large all was then. A scroll to any other place is the user's. */
   #place = 0;
@@ -124,6 +128,8 @@ export class Follower {
     const isAtEnd = this.#isAtEnd();
     // The browser itself moves a view whose content or height has changed.
     if (!this.#isHeld && (isAtEnd || isResized)) return this.keepEnd();
+    // Under a finger that rests, too.
+    if (this.#fingers && !this.#isDrawn && isResized) return;
     this.#hold();
     const isTheBrowsers = isResized && this.#isUp;
     this.#willFollow = !isTheBrowsers && (isAtEnd || this.#place >= this.#aim - AT_END);
@@ -151,11 +157,18 @@ export class Follower {
 
   #touched({ target, touches }) {
     this.#fingers = touches.length;
+    this.#isDrawn = false;
     this.#act();
+    const { clientX: x, clientY: y } = touches[0];
+    const drawn = ({ touches: [{ clientX, clientY }] }) => {
+      this.#isDrawn ||= Math.hypot(clientX - x, clientY - y) > RESTS;
+    };
+    target.addEventListener('touchmove', drawn, { passive: true });
     // The element may be gone when the finger is lifted: then only it hears of that.
     const lifted = (event) => {
       this.#fingers = event.touches.length;
       if (this.#fingers) return;
+      target.removeEventListener('touchmove', drawn);
       for (const name of ['touchend', 'touchcancel']) target.removeEventListener(name, lifted);
       this.#act();
     };
