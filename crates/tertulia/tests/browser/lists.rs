@@ -44,6 +44,7 @@ fn a_long_list_keeps_its_rows_and_its_place() {
     let browser = sign_in(&site);
     open_session(&browser, &site, &id);
     // A row has the focus, and the list is scrolled beyond 500 rows.
+    browser.waits(&format!("{ROWS} > 0"));
     browser.type_text(ESCAPE);
     browser.type_text("j");
     browser.waits("document.activeElement.matches('#list .rows a')");
