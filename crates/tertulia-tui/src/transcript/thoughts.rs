@@ -38,9 +38,11 @@ impl Transcript {
     /// Shows reasoning that has been saved: in place of what was shown of it while it grew, if there is
     /// any.
     pub fn thought(&mut self, item: Item) {
-        let live = self.newest().iter().rposition(|entry| {
-            matches!(&entry.item.what, What::Thought { .. }) && entry.item.seq.is_none()
-        });
+        // What precedes an entry that was saved belongs to it.
+        let newest = self.newest().iter().enumerate().rev();
+        let mut unsaved = newest.take_while(|(_, entry)| entry.item.seq.is_none());
+        let live = unsaved.find(|(_, entry)| matches!(&entry.item.what, What::Thought { .. }));
+        let live = live.map(|(at, _)| at);
         match live {
             Some(at) => {
                 self.replace(at, item);

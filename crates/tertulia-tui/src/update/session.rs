@@ -416,7 +416,10 @@ fn durable(state: &mut State, entry: &Entry) {
         }
         (None, _) => {
             for item in entries::items(std::slice::from_ref(entry), state.info.kind) {
-                state.transcript.push(item);
+                match item.what {
+                    What::Thought { .. } => state.transcript.thought(item),
+                    _ => state.transcript.push(item),
+                }
             }
         }
     }

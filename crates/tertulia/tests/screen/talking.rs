@@ -361,6 +361,31 @@ fn thoughts_are_shown_apart_from_the_answer() {
     terminal.sees("┊ They want a word.");
 }
 
+/// It is saved without an answer, and shown once.
+#[test]
+fn reasoning_of_a_stopped_answer_stays() {
+    let provider = FakeProvider::start();
+    let home = Home::new();
+    let url = provider.base_url(Api::Ollama);
+    home.settings(&format!(
+        "agent = \"a\"\n[agents.a]\ntype = \"ollama\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
+    ));
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("[[think:One two three four five six seven eight.]] [[delay:200]]\n");
+    terminal.wait_for("reasoning", |screen| {
+        let mut rows = screen.rows().into_iter();
+        rows.any(|row| row.starts_with("  ┊") && row.contains("One two"))
+    });
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    terminal.sees("▸ thought: One two");
+    terminal.look(|screen| assert_eq!(screen.rows_with("thought: One"), 1));
+    let session = home.show("@");
+    let entries = session["entries"].as_array().unwrap();
+    let thoughts = entries.iter().filter(|entry| entry["type"] == "thought");
+    assert_eq!(thoughts.count(), 1, "{entries:?}");
+}
+
 /// Reasoning that was on the screen for more than a second survives a kill, and is no answer.
 #[test]
 fn reasoning_survives_a_kill() {
